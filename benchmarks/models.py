@@ -27,17 +27,17 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from benchmarks import embeddings
-from benchmarks.bank.outcomes import DRAWS, FEW, FULL, HALVES, SHOTS, outcomes
+from benchmarks.bank.outcomes import FEW, FULL, outcomes
 from benchmarks.bank.sets import FILES, load_set
 from benchmarks.bm25 import Bm25Scores
 from benchmarks.citation import ENGLISH, read
 from benchmarks.embeddings import LSA, TFIDF, Result, compare, finished_record
 from benchmarks.grid.work import Work
 from benchmarks.nli.tasks import load_pairs, score_similarity, similarity
-from benchmarks.pages import fill, write_results
+from benchmarks.pages import fill, retrieval_cells, write_results
 from benchmarks.papers.citation_retrieval import citation_retrieval
 from benchmarks.readers import latent_rows, tfidf_rows
-from benchmarks.records import compute_dtype, difference, make_parser, percent, round_floats, with_interval
+from benchmarks.records import compute_dtype, difference, make_parser, percent, round_floats
 from benchmarks.timing import ratio, side_by_side
 from simlte_st.errors import DataError, MissingExtraError
 from simlte_st.evaluation import CosineScores, PairScores, TfidfScores
@@ -183,24 +183,15 @@ def load_task(name: str, shared: Path, limit: int) -> Task:
 
 def page(record: Mapping[str, Any]) -> str:
     """Return the page of the results."""
-    metrics = {"R@10": "recall@10", "R@100": "recall@100", "MRR": "mrr"}
-    citations = {
-        cell["row"]: {title: with_interval(cell, key) for title, key in metrics.items()}
-        for cell in record["results"]
-        if cell["set"] == AAN
-    }
     return fill(
         "models.md",
         record=record,
-        long=LONG,
-        base=CHUNKED,
-        shots=SHOTS,
-        halves=HALVES,
-        draws=DRAWS,
         summary=summary(record),
         few=paired_cells(draws_by_set(record, FEW)),
         full=paired_cells(draws_by_set(record, FULL)),
-        citations=pd.DataFrame(citations).T.reindex(ROWS),
+        citations=retrieval_cells({cell["row"]: cell for cell in record["results"] if cell["set"] == AAN}).reindex(
+            ROWS
+        ),
     )
 
 
@@ -247,8 +238,8 @@ def summary(record: Mapping[str, Any]) -> pd.DataFrame:
     reads = results.dropna(subset=["reads"]).groupby("row")["reads"].unique()
     reads = reads.map(lambda limits: ", ".join(f"{limit:,.0f}" for limit in sorted(limits)))
     cells = {
-        f"{SHOTS} a class": few[ALL_SETS],
-        f"{SHOTS} a class, long sets": few[LONG_SETS],
+        "5 a class": few[ALL_SETS],
+        "5 a class, long sets": few[LONG_SETS],
         "all labels": full[ALL_SETS],
         "all labels, long sets": full[LONG_SETS],
         "AAN R@10": by_set.loc[AAN]["recall@10"],

@@ -80,6 +80,17 @@ def with_printed(cells: pd.DataFrame, printed: pd.DataFrame, digits: int = 1) ->
     return (cells.astype(object).fillna("") + " " + numbers).map(str.strip)
 
 
+def retrieval_cells(systems: Mapping[str, Mapping[str, float]]) -> pd.DataFrame:
+    """Return the cells of retrieval metrics by system, with their intervals."""
+    metrics = {"R@10": "recall@10", "R@100": "recall@100", "MRR": "mrr"}
+    return pd.DataFrame(
+        {
+            title: {name: with_interval(values, metric) for name, values in systems.items()}
+            for title, metric in metrics.items()
+        }
+    )
+
+
 TEMPLATES.globals["machines"] = environment_lines
 TEMPLATES.filters.update(
     table=table, commas="{:,.0f}".format, percent=percent, with_interval=with_interval, shell=shlex.join

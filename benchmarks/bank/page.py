@@ -99,17 +99,8 @@ def verdict_page(judged: Judged, settings: Mapping[str, Any]) -> str:
                 "tables": [left_out_cells(title, unseen) for title, unseen in judgements.items()],
                 "calibration": calibration_table(judgements["data set left out"]),
             }
-    return pages.fill(
-        "verdict.md",
-        settings=settings,
-        sections=sections,
-        sets=sets,
-        measures=MEASURES,
-        similarities=SIMILARITIES,
-        likely=LIKELY,
-        wider={"few": documents.record()["wider"][FEW], "full": documents.record()["wider"][FULL]},
-        documents_file=documents.FILE,
-    )
+    wider = documents.record()["wider"]
+    return pages.fill("verdict.md", settings=settings, sections=sections, sets=sets, wider=wider, likely=LIKELY)
 
 
 def left_out_cells(title: str, judgements: Sequence[Judgement]) -> pd.DataFrame:
@@ -172,14 +163,8 @@ def recipe_page(judged: Judged, words: Words, settings: Mapping[str, Any]) -> st
                 "base": {name: judged[name][0]["outcomes"][outcome]["value"] for name in names},
             }
             outcomes[outcome] = gain_cells(table[table["outcome"].eq(outcome) & table["set"].isin(names)], references)
-    return pages.fill(
-        "recipe.md",
-        settings=settings,
-        kept=KEPT,
-        preset=PRESET,
-        outcomes=outcomes,
-        lengths=lengths_table(judged, chances),
-    )
+    lengths = length_cells(judged, chances)
+    return pages.fill("recipe.md", settings=settings, kept=KEPT, preset=PRESET, outcomes=outcomes, lengths=lengths)
 
 
 def gains(judged: Judged, chances: Chances) -> pd.DataFrame:
@@ -213,8 +198,8 @@ def gain_cells(table: pd.DataFrame, references: Mapping[str, Mapping[str, float]
     return cells if len(names) > 1 else cells.drop(columns="mean")
 
 
-def lengths_table(judged: Judged, chances: Chances) -> str:
-    """Tabulate the preset's gains with other steps, view lengths, corpora and bases."""
+def length_cells(judged: Judged, chances: Chances) -> list[dict[str, str]]:
+    """Return the cells of the preset's gains with other steps, view lengths, corpora and bases."""
     rows = []
     for name, entries in judged.items():
         trainings = {
@@ -228,7 +213,7 @@ def lengths_table(judged: Judged, chances: Chances) -> str:
                 chance = f" ({100 * chances[id(entry)]:.0f}%)" if id(entry) in chances else ""
                 row[training] = f"{100 * entry['outcomes'][outcome]['difference']:+.1f}{chance}"
             rows.append(row)
-    return pages.table(rows)
+    return rows
 
 
 if __name__ == "__main__":

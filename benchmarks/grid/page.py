@@ -15,34 +15,23 @@ from benchmarks.grid.experiments import CLASSIFICATION, FEW, FULL
 from benchmarks.grid.printed import DATA
 from benchmarks.grid.results import Results
 from benchmarks.grid.systems import DOCSPLIT, SHOTS, SIMCSE, SYSTEMS, WITHOUT_MLM
-from benchmarks.pages import fill, table, with_printed
+from benchmarks.pages import fill, retrieval_cells, table, with_printed
 from benchmarks.papers.parts_of_speech import attention_table
-from benchmarks.records import mean_deviation, with_interval
+from benchmarks.records import mean_deviation
+from simlte_st.evaluation.table import markdown_table
 
 PRINTED: dict[str, dict[str, str]] = {
     "BERT": {
-        "base-cls": "BERT",
-        "longformer": "LongFormer",
-        "bigbird": "BigBird",
-        "instructor": "INSTRUCTOR",
-        SIMCSE: "SimCSE",
-        "simcse-long": "SimCSE_long",
-        "contrastive-tension": "CT-BERT",
-        "contriever": "Contriever",
+        "base-cls": "BERT", "longformer": "LongFormer", "bigbird": "BigBird", "instructor": "INSTRUCTOR",
+        SIMCSE: "SimCSE", "simcse-long": "SimCSE_long", "contrastive-tension": "CT-BERT", "contriever": "Contriever",
         DOCSPLIT: "DocSplit_bert",
     },
     "Longformer": {"base-cls": "LongFormer", "bigbird": "BigBird", DOCSPLIT: "DocSplit_long"},
-}
+}  # fmt: skip
 """By architecture, the row of the papers' tables for each system."""
 
 HEADLINE = {"BERT": SIMCSE, "Longformer": "base-cls"}
 """By architecture, the reference of the papers' headline; see :data:`benchmarks.grid.printed.COMPARED`."""
-
-SHOWN = (
-    "steps", "batch_size", "tokens", "learning_rate", "dtype", "read", "train_documents", "test_documents", "head",
-    "draws",
-)  # fmt: skip
-"""Settings shown on the page."""
 
 GAIN_HEADERS = ("few-shot [95%]", "all documents [of each seed]")
 
@@ -65,33 +54,20 @@ def gains(results: Results, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def page(record: Mapping[str, Any]) -> str:
     """Return the page of the results."""
-    settings, results = record["settings"], Results(record["results"])
-    kind = architecture(settings)
+    results, kind = Results(record["results"]), architecture(record["settings"])
     runs = citation_runs(results)
-    metrics = {"R@10": "recall@10", "R@100": "recall@100", "MRR": "mrr"}
     return fill(
         "paper.md",
         record=record,
-        corpus=settings["corpus"] or {"name": "nothing", "documents": 0},
-        shown=", ".join(f"{name.replace('_', ' ')} {settings[name] or 'all'}" for name in SHOWN),
-        sets=[data["identity"] for data in record["data"].values() if "train" in data["identity"]],
         reference=SYSTEMS[HEADLINE[kind]].title,
         gains=gain_table(record["gains"], kind),
         gains_by_data=gain_by_data_table(record["gains"], kind),
-        shots=", ".join(f"{shots} for {name}" for name, shots in SHOTS.items()),
-        experiments={"all": FULL, "few": FEW},
+        shots=SHOTS,
         scores=partial(score_table, results, answers=PRINTED[kind]),
-        retrieval=[
-            {"": title, **{name: with_interval(cells[0]["retrieval"], metric) for name, metric in metrics.items()}}
-            for title, cells in runs.items()
-        ],
+        retrieval=retrieval_cells({title: cells[0]["retrieval"] for title, cells in runs.items()}),
         links=link_table(runs),
         redundancy=redundancy_cells(results),
-        attention={
-            name.partition("/")[2]: attention_table(cell)
-            for name, cell in results.cells.items()
-            if name.startswith("attention/")
-        },
+        attention_table=attention_table,
         ablations=ablation_rows(results),
     )
 
@@ -100,15 +76,13 @@ def gain_table(gains: Mapping[str, Mapping[str, Any]], kind: str = "BERT") -> st
     """Tabulate the headline gains of an architecture."""
     rows = []
     for pair, experiments in gains.items():
-        name, _, reference = pair.partition(" over ")
         if finished := [gain for gain in experiments.values() if gain]:
-            texts = {header: gain_text(experiments[e]) for header, e in zip(GAIN_HEADERS, CLASSIFICATION, strict=True)}
-            counts = {"data sets": f"{len(finished[-1]['of_each'])}", "seeds": f"{len(finished[-1]['seeds'])}"}
-            rows.append({"system": SYSTEMS[name].title, "over": SYSTEMS[reference].title, **texts, **counts})
+            systems = [SYSTEMS[name].title for name in pair.split(" over ")]
+            counts = [f"{len(finished[-1][key])}" for key in ("of_each", "seeds")]
+            rows.append([*systems, *(gain_text(experiments[experiment]) for experiment in CLASSIFICATION), *counts])
     papers = [f"{printed.papers_gains(experiment, kind).mean():+.1%}" for experiment in CLASSIFICATION]
-    title, reference = "DocSplit, as printed in the papers", printed.COMPARED[kind][1]
-    texts = dict(zip(GAIN_HEADERS, papers, strict=True))
-    return table([*rows, {"system": title, "over": reference, **texts, "data sets": f"{len(DATA)}"}])
+    rows.append(["DocSplit, as printed in the papers", printed.COMPARED[kind][1], *papers, f"{len(DATA)}", ""])
+    return markdown_table(["system", "over", *GAIN_HEADERS, "data sets", "seeds"], rows)
 
 
 def docsplit_gains(
@@ -185,18 +159,12 @@ def redundancy_cells(results: Results) -> pd.DataFrame:
 
 def ablation_rows(results: Results) -> list[dict[str, str]]:
     """Return the rows of the differences that single changes of DocSplit make."""
-    ablations = [SYSTEMS[WITHOUT_MLM], *(system for system in SYSTEMS.values() if system.group == "ablations")]
     measured = {name for experiment in CLASSIFICATION for name in results.systems(experiment)}
-    return [
-        {
-            "changed": "MLM weight: 0" if system.name == WITHOUT_MLM else system.title,
-            "against": SYSTEMS[system.against].title,
-            **{
-                f"{'all' if e == FULL else e}, {data}": results.difference(e, system.name, system.against, data)
-                for e in CLASSIFICATION
-                for data in ("20news", "bbc")
-            },
-        }
-        for system in ablations
-        if {system.name, system.against} <= measured
-    ]
+    columns = {f"{name}, {data}": (e, data) for e, name in ((FEW, FEW), (FULL, "all")) for data in ("20news", "bbc")}
+    rows = []
+    for name, system in SYSTEMS.items():
+        if (system.group == "ablations" or name == WITHOUT_MLM) and {name, system.against} <= measured:
+            title = "MLM weight: 0" if name == WITHOUT_MLM else system.title
+            cells = {column: results.difference(e, name, system.against, data) for column, (e, data) in columns.items()}
+            rows.append({"changed": title, "against": SYSTEMS[system.against].title, **cells})
+    return rows
