@@ -38,7 +38,7 @@ from benchmarks.papers.citation_links import citation_link_probe, citation_link_
 from benchmarks.papers.citation_retrieval import METRICS, citation_retrieval
 from benchmarks.papers.link_pairs import LinkPairs, link_pairs, number_links
 from benchmarks.readers import embed, readers
-from benchmarks.records import difference, compute_dtype, make_parser, mean_deviation, with_interval
+from benchmarks.records import compute_dtype, difference, make_parser, mean_deviation, with_interval
 from simlte_st.evaluation import CosineScores, PairScores, TfidfScores
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.names import PACKAGED_BASE

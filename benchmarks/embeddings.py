@@ -38,6 +38,9 @@ SIZES = {
 Result = Mapping[str, Any]
 """Measurements by name."""
 
+Judge = Callable[[str, int], Mapping[str, Result]]
+"""Judges a row with a seed; returns results by row, because a training can also give other rows."""
+
 
 def make_comparison_parser(
     doc: str | None, *options: str, sets: Sequence[str], rows: Sequence[str], **defaults: Any
@@ -53,24 +56,8 @@ def make_comparison_parser(
     return parser
 
 
-def compare(
-    work: Work,
-    settings: Result,
-    name: str,
-    seeds: Mapping[str, int],
-    judge: Callable[[str, int], Mapping[str, Result]],
-    sizes: Callable[[], Result] | None = None,
-) -> None:
-    """Finish the cells of a set.
-
-    Args:
-        name: The set.
-        seeds: The number of seeds of each row.
-        judge: Judges a row with a seed; returns results by row, because a training can also give other rows.
-        sizes: Measures the documents of the set.
-    """
-    if sizes:
-        work.finish(f"lengths/{name}", settings, sizes)
+def compare(work: Work, settings: Result, name: str, seeds: Mapping[str, int], judge: Judge) -> None:
+    """Finish the cells of a set, with some number of seeds for each row."""
     for row, count in seeds.items():
         for seed in range(count):
             work.finish_aloud(f"cells/{name}/{row}/{seed}", settings, partial(judge, row, seed))
@@ -133,12 +120,11 @@ def score_tables(
 
     A mean needs all sets of its group. A star marks results that were copied from other pages.
     """
+    copies = results.reindex(columns=["row", "set", "kept"]).groupby(["row", "set"])["kept"].count().unstack()
     blocks = []
     for outcome, title in OUTCOMES.items():
         cells = results.pivot_table(outcome, "row", "set", aggfunc=mean_deviation).reindex(index=rows, columns=sets)
-        if "kept" in results:
-            kept = results[results["kept"].eq(True)].groupby(["row", "set"]).size().unstack().reindex_like(cells)
-            cells = cells.mask(kept.notna(), cells + "*")
+        cells = cells.mask(copies.reindex_like(cells) > 0, cells + "*")
         scores = set_means(results, outcome).reindex(index=rows, columns=sets)
         for group, names in groups.items():
             cells[group] = scores[names].mean(axis=1, skipna=False).map(percent)

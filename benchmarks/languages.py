@@ -71,8 +71,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         except DataError as error:
             print(f"Skipped {name}: {error}", flush=True)
             continue
-        embeddings.compare(work, settings, name, seeds, partial(judge, data, options=options),
-                partial(embeddings.measure_sizes, data, options.base))  # fmt: skip
+        work.finish(f"lengths/{name}", settings, partial(embeddings.measure_sizes, data, options.base))
+        embeddings.compare(work, settings, name, seeds, partial(judge, data, options=options))
     write_results("languages", embeddings.finished_record(work, settings), options.output)
 
 

@@ -107,12 +107,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         except (DataError, MissingExtraError, OSError) as error:
             print(f"Skipped {name}: {error}", flush=True)
             continue
-        seeds, sizes = dict.fromkeys(options.models, 1), None
+        seeds = dict.fromkeys(options.models, 1)
         if name in CLASSED:
             seeds.pop(BM25, None)
             timed += task.texts[:TIMED]
             sizes = partial(dict, documents=len(task.texts), median_tokens=median(count(task.texts)))
-        compare(work, settings, name, seeds, partial(judge, task, shared=options.shared, dtype=work.dtype), sizes)
+            work.finish(f"lengths/{name}", settings, sizes)
+        compare(work, settings, name, seeds, partial(judge, task, shared=options.shared, dtype=work.dtype))
     if options.timing:
         work.finish_aloud("timing/seconds", settings, lambda: time_models(options.models, timed, work.dtype))
     timing = (work.find("timing/seconds", settings) or {}).get("result")
@@ -158,24 +159,19 @@ def load_task(name: str, shared: Path, limit: int) -> Task:
         data = load_set(name, shared / FILES[name] if FILES[name] else None, limit, limit)
         texts, judge = [document.text for document in data.held], partial(outcomes, data, inverse_l2=None)
         return Task(texts, judge, lambda row: judge(latent_rows(texts) if row == LSA else tfidf_rows(texts)))
-    english: dict[str, Any] = {}
+    settings: dict[str, Any] = ENGLISH if name == AAN else {}
     if name == AAN:
-        english = ENGLISH
         texts, links = read(shared / "aan_papers.parquet", shared / "aan_citations.parquet")
-
-        def score(scores: PairScores) -> Result:
-            return citation_retrieval(scores, links).metrics()
-
     else:
         pairs = load_pairs(shared, "STSb", None)
         texts = [*pairs.first, *pairs.second]
 
-        def score(scores: PairScores) -> Result:
-            return dict(score_similarity(scores, pairs))
+    def score(scores: PairScores) -> Result:
+        return citation_retrieval(scores, links).metrics() if name == AAN else dict(score_similarity(scores, pairs))
 
     kinds: dict[str, Callable[[], PairScores]] = {
-        TFIDF: lambda: TfidfScores(texts, **english),
-        LSA: lambda: CosineScores(latent_rows(texts, **english)),
+        TFIDF: lambda: TfidfScores(texts, **settings),
+        LSA: lambda: CosineScores(latent_rows(texts, **settings)),
         BM25: lambda: Bm25Scores(texts),
     }
     return Task(texts, lambda rows: score(CosineScores(rows)), lambda row: score(kinds[row]()), documents=name == AAN)

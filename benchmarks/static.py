@@ -73,8 +73,8 @@ def main(argv: list[str] | None = None) -> None:
     settings = {name: getattr(options, name) for name in ("documents", "held_out", "threads")}
     work, seeds = Work(options.work), {row: options.seeds if row == TRAINED else 1 for row in options.rows}
     for data in load_sets(options.shared, list(options.sets), options.documents, options.held_out):
-        sizes = partial(embeddings.measure_sizes, data, PACKAGED_BASE)
-        embeddings.compare(work, settings, data.name, seeds, partial(judge, data, shared=options.shared), sizes)
+        work.finish(f"lengths/{data.name}", settings, partial(embeddings.measure_sizes, data, PACKAGED_BASE))
+        embeddings.compare(work, settings, data.name, seeds, partial(judge, data, shared=options.shared))
     write_results("static", with_copies(embeddings.finished_record(work, settings)), options.output)
 
 
@@ -82,17 +82,15 @@ def with_copies(record: dict[str, Any]) -> dict[str, Any]:
     """Add results of the pages ``models`` and ``verdict`` on the same sets, for rows that were not measured."""
     verdict = read_json(RESULTS / "verdict.json")["judged"]
     models = {(cell["set"], cell["row"]): cell for cell in read_json(RESULTS / "models.json")["results"]}
-    copies = [
-        {"set": name, "row": row, "seed": entry["seed"], **{key: entry["outcomes"][key]["value"] for key in OUTCOMES}}
-        for name in record["sets"]
-        for row, recipe in RECIPES.items()
-        for entry in verdict[name]
-        if entry["recipe"] == recipe and not entry["stage"]
-    ] + [
-        {"set": name, "row": WHOLE, "seed": 0, **means(models[name, MODELS_ROWS[WHOLE]])}
-        for name in record["sets"]
-        if (name, MODELS_ROWS[WHOLE]) in models
-    ]
+    copies: list[dict[str, Any]] = []
+    for name in record["sets"]:
+        for row, recipe in RECIPES.items():
+            for run in verdict[name]:
+                if run["recipe"] == recipe and not run["stage"]:
+                    scores = {outcome: run["outcomes"][outcome]["value"] for outcome in OUTCOMES}
+                    copies.append({"set": name, "row": row, "seed": run["seed"], **scores})
+        if whole := models.get((name, MODELS_ROWS[WHOLE])):
+            copies.append({"set": name, "row": WHOLE, "seed": 0, **means(whole)})
     measured = {(cell["set"], cell["row"]) for cell in record["results"]}
     copies = [{**cell, "kept": True} for cell in copies if (cell["set"], cell["row"]) not in measured]
     similarities = {row: models["stsb", title]["spearman"] for row, title in MODELS_ROWS.items()}

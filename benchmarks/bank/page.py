@@ -16,7 +16,7 @@ import pandas as pd
 
 from benchmarks import pages
 from benchmarks.bank import documents, trust
-from benchmarks.bank.judge import MEASURES, SIMILARITIES, STRUCTURE
+from benchmarks.bank.judge import STRUCTURE
 from benchmarks.bank.make import BASE
 from benchmarks.bank.outcomes import CITES, FEW, FULL
 from benchmarks.bank.sets import FILES
@@ -89,7 +89,7 @@ def verdict_page(judged: Judged, settings: Mapping[str, Any]) -> str:
     sections, sets = {}, {}
     for kind, (judged_kind, parts) in kinds.items():
         entries, chances = [entry for _, entry in runs(judged_kind)], probabilities(judged_kind)
-        sets |= {name: set_table(encoders, chances) for name, encoders in judged_kind.items()}
+        sets |= {name: set_rows(encoders, chances) for name, encoders in judged_kind.items()}
         if len({happened(entry) == 1 for entry in entries}) == 2:  # the regression needs both outcomes
             judgements = {title: left_out(judged_kind, part) for title, part in parts.items()}
             sections[kind] = {
@@ -97,7 +97,7 @@ def verdict_page(judged: Judged, settings: Mapping[str, Any]) -> str:
                 "sets": len(judged_kind),
                 "regression": trust.coefficients(entries),
                 "tables": [left_out_cells(title, unseen) for title, unseen in judgements.items()],
-                "calibration": calibration_table(judgements["data set left out"]),
+                "calibration": calibration_rows(judgements["data set left out"]),
             }
     wider = documents.record()["wider"]
     return pages.fill("verdict.md", settings=settings, sections=sections, sets=sets, wider=wider, likely=LIKELY)
@@ -119,36 +119,26 @@ def left_out_cells(title: str, judgements: Sequence[Judgement]) -> pd.DataFrame:
     return pd.DataFrame(rows).T.rename_axis(title)
 
 
-def calibration_table(judgements: Sequence[Judgement]) -> str:
-    """Tabulate the outcomes of encoders by predicted probability."""
-    return pages.table(
-        {
-            "probability": f"{row['from']} to {row['to']}",
-            "mean": f"{100 * row['mean']:.0f}%",
-            **{outcome: str(row[outcome]) for outcome in ("better", "unclear", "worse")},
-        }
+def calibration_rows(judgements: Sequence[Judgement]) -> list[dict[str, str]]:
+    """Count the outcomes of encoders by predicted probability."""
+    return [
+        {"probability": f"{row['from']} to {row['to']}", "mean": f"{100 * row['mean']:.0f}%",
+         **{outcome: str(row[outcome]) for outcome in ("better", "unclear", "worse")}}
         for row in trust.calibration(judgements)
-    )
+    ]  # fmt: skip
 
 
-def set_table(entries: Sequence[Entry], chances: Chances) -> str:
-    """Tabulate the encoders of a set, with the verdict's probability from a regression on other data sets."""
+def set_rows(entries: Sequence[Entry], chances: Chances) -> list[dict[str, str]]:
+    """Return the rows of a set's encoders, with the verdict's probability from a regression on other data sets."""
     rows = []
     for entry in entries:
-        base, seed = entry["recipe"] == BASE, f" ({entry['seed']})" * bool(entry["seed"])
-        numbers = {**entry["outcomes"], STRUCTURE: entry["candidates"][STRUCTURE]}
-        rows.append(
-            {
-                "encoder": f"{entry['recipe']}{STAGES[entry['stage']]}{seed}",
-                **{
-                    name: f"{100 * number['value']:.1f}" + f" ({100 * number['difference']:+.1f})" * (not base)
-                    for name, number in numbers.items()
-                },
-                "probability": f"{100 * chances[id(entry)]:.0f}%" if id(entry) in chances else "",
-                "labels": "" if base else SAYS[happened(entry)],
-            }
-        )
-    return pages.table(rows)
+        trained, seed = entry["recipe"] != BASE, f" ({entry['seed']})" * bool(entry["seed"])
+        row = {"encoder": f"{entry['recipe']}{STAGES[entry['stage']]}{seed}"}
+        for name, number in {**entry["outcomes"], STRUCTURE: entry["candidates"][STRUCTURE]}.items():
+            row[name] = f"{100 * number['value']:.1f}" + f" ({100 * number['difference']:+.1f})" * trained
+        row["probability"] = f"{100 * chances[id(entry)]:.0f}%" if id(entry) in chances else ""
+        rows.append({**row, "labels": SAYS[happened(entry)] if trained else ""})
+    return rows
 
 
 def recipe_page(judged: Judged, words: Words, settings: Mapping[str, Any]) -> str:

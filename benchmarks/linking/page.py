@@ -13,13 +13,13 @@ from benchmarks.pages import fill, with_printed
 from benchmarks.papers.linking import PRINTED_RANKS, scaled_rank
 from benchmarks.records import mean_deviation
 
+METRICS = {"map": "mAP", "roc_auc": "ROC-AUC", "mrp": "mRP"}
+
 
 def page(record: Mapping[str, Any]) -> str:
     """Return the page of the results."""
-    cells, heads = (
-        score_cells(record),
-        pd.concat(pd.DataFrame(run["alpha"]) for run in record["results"]["AST"].values()),
-    )
+    cells = score_cells(record)
+    heads = pd.concat(pd.DataFrame(run["alpha"]) for run in record["results"]["AST"].values())
     alphas = heads.groupby(level=0).agg(partial(mean_deviation, digits=2, factor=1))
     seeds = {name: f"{len(runs)}" for name, runs in record["results"].items()}
     return fill(
@@ -34,12 +34,13 @@ def page(record: Mapping[str, Any]) -> str:
 
 def score_cells(record: Mapping[str, Any]) -> pd.DataFrame:
     """Return averages and precisions as mean ± deviation over seeds; the system with the best mAP is first."""
-    scores = pd.DataFrame(
-        {"system": name, "mAP": run["metrics"]["map"], "ROC-AUC": run["metrics"]["roc_auc"], "mRP": run["metrics"]["mrp"],
-         **{rank: run["r_precision"][f"{scaled_rank(rank, run['counts']['links'])}"] for rank in PRINTED_RANKS}}
-        for name, runs in record["results"].items()
-        for run in runs.values()
-    )  # fmt: skip
-    systems = scores.groupby("system")
+    rows = []
+    for name, runs in record["results"].items():
+        for run in runs.values():
+            metrics = {title: run["metrics"][metric] for metric, title in METRICS.items()}
+            ranks = {rank: scaled_rank(rank, run["counts"]["links"]) for rank in PRINTED_RANKS}
+            precisions = {rank: run["r_precision"][f"{scaled}"] for rank, scaled in ranks.items()}
+            rows.append({"system": name, **metrics, **precisions})
+    systems = pd.DataFrame(rows).groupby("system")
     order = systems["mAP"].mean().sort_values(ascending=False).index
     return systems.agg(mean_deviation).loc[order].rename_axis(None)

@@ -30,9 +30,7 @@ CLAIMS = (
 def page(record: Mapping[str, Any]) -> str:
     """Return the page of the results."""
     scores = read_scores(record)
-    trainings = (
-        scores.drop(UNTRAINED, level="row").groupby(level=["base", "row"]).size().unstack().reindex(columns=ROWS)
-    )
+    trainings = scores.groupby(level=["base", "row"]).size().unstack().reindex(columns=ROWS).dropna(how="all")
     bases = trainings.sum(axis=1).sort_values(ascending=False, kind="stable").index
     settings = next(result["settings"] for name, result in record["results"].items() if name.startswith("rows/"))
     return fill(
@@ -52,7 +50,7 @@ def read_scores(record: Mapping[str, Any]) -> pd.DataFrame:
     """Return all scores in percent by base, row and seed, with a column for each metric and set, and for its mean."""
     runs = {}
     for name, result in record["results"].items():
-        kind, base, run = name.split("/") if name.startswith("rows/") else (*name.split("/"), f"{UNTRAINED}-0")
+        base, run = name.split("/")[1:] if name.startswith("rows/") else (name.split("/")[1], f"{UNTRAINED}-0")
         row, _, seed = run.rpartition("-")
         scores = {(metric, task): result["sts"][task][metric] for metric in ("pearson", "spearman") for task in STS}
         scores |= {("accuracy", task): result["senteval"][task] for task in SENTEVAL}
