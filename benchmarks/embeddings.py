@@ -18,7 +18,6 @@ from sentence_transformers import SentenceTransformer
 from benchmarks.bank.outcomes import FEW, FULL, INVERSE_L2, means, outcomes
 from benchmarks.bank.sets import BankSet
 from benchmarks.grid.work import Work
-from benchmarks.pages import table
 from benchmarks.readers import latent_rows, tfidf_rows
 from benchmarks.records import TFIDF_INVERSE_L2, environments, make_parser, mean_deviation, percent
 from simlte_st.models.loading import load_model
@@ -107,29 +106,29 @@ def judge_model(data: BankSet, model: SentenceTransformer, inverse_l2: float | N
     return {"encoding": seconds, **means(outcomes(data, np.asarray(vectors, dtype=np.float32), inverse_l2))}
 
 
-def size_table(record: Result, sets: Sequence[str], **titles: str) -> str:
-    """Tabulate the sizes of sets, with other titles for some."""
+def size_cells(record: Result, sets: Sequence[str]) -> pd.DataFrame:
+    """Return the cells of the sizes of sets."""
     sizes = pd.DataFrame({name: record["sets"][name] for name in sets}).reindex(list(SIZES))
-    return table(sizes.map("{:,.0f}".format, na_action="ignore").rename({**SIZES, **titles}))
+    return sizes.map("{:,.0f}".format, na_action="ignore").rename(SIZES)
 
 
-def score_tables(
-    results: pd.DataFrame, rows: Sequence[str], sets: Sequence[str], groups: Mapping[str, Sequence[str]]
-) -> list[str]:
-    """Tabulate each outcome by row and set, as mean ± deviation over seeds, and its means over groups of sets.
+def score_cells(
+    record: Result, rows: Sequence[str], sets: Sequence[str], groups: Mapping[str, Sequence[str]]
+) -> dict[str, pd.DataFrame]:
+    """Return the cells of each outcome by row and set: mean ± deviation over seeds, and its means over groups of sets.
 
     A mean needs all sets of its group. A star marks results that were copied from other pages.
     """
-    copies = results.reindex(columns=["row", "set", "kept"]).groupby(["row", "set"])["kept"].count().unstack()
-    blocks = []
+    results = pd.DataFrame(record["results"]).reindex(columns=["row", "set", "kept", *OUTCOMES])
+    copies, tables = results.groupby(["row", "set"])["kept"].count().unstack(), {}
     for outcome, title in OUTCOMES.items():
         cells = results.pivot_table(outcome, "row", "set", aggfunc=mean_deviation).reindex(index=rows, columns=sets)
         cells = cells.mask(copies.reindex_like(cells) > 0, cells + "*")
         scores = set_means(results, outcome).reindex(index=rows, columns=sets)
         for group, names in groups.items():
             cells[group] = scores[names].mean(axis=1, skipna=False).map(percent)
-        blocks += [f"## Macro-F1, {title}", table(cells.rename_axis(None))]
-    return blocks
+        tables[title] = cells.rename_axis(None)
+    return tables
 
 
 def set_means(results: pd.DataFrame, outcome: str) -> pd.DataFrame:

@@ -28,7 +28,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-import pandas as pd
 import torch
 from sentence_transformers import SentenceTransformer
 
@@ -37,7 +36,7 @@ from benchmarks.bank.sets import BankSet, divide
 from benchmarks.datasets.languages import LANGUAGES, load_language
 from benchmarks.embeddings import LSA, TFIDF, WORDS, Result
 from benchmarks.grid.work import Work
-from benchmarks.pages import document, explanation, write_results
+from benchmarks.pages import explanation, fill, write_results
 from simlte_st import to_static, train
 from simlte_st.errors import DataError
 from simlte_st.models.loading import load_model
@@ -100,14 +99,9 @@ def make_model(row: str, data: BankSet, seed: int, options: argparse.Namespace, 
 def page(record: Result) -> str:
     """Return the page of the results."""
     sets = [name for name in LANGUAGES if name in record["sets"]]
-    return document(
-        "# Documents in other languages",
-        explanation(__doc__),
-        embeddings.size_table(record, sets, tokens="tokens of the base (median)"),
-        *embeddings.score_tables(pd.DataFrame(record["results"]), ROWS, sets, {"mean": sets}),
-        machines=record["environments"],
-        command="python -m benchmarks.languages --clones FOLDER",
-    )
+    sizes = embeddings.size_cells(record, sets).rename({"tokens (median)": "tokens of the base (median)"})
+    scores = embeddings.score_cells(record, ROWS, sets, {"mean": sets})
+    return fill("languages.md", explanation=explanation(__doc__), record=record, sizes=sizes, scores=scores)
 
 
 if __name__ == "__main__":

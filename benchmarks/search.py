@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 import torch
 
 from benchmarks.grid.work import Work
-from benchmarks.pages import document, explanation, table, write_results
+from benchmarks.pages import explanation, fill, write_results
 from benchmarks.records import environments, make_parser
 from simlte_st import Index, train
 from simlte_st.data import Document
@@ -171,30 +171,20 @@ def measure(data: SearchSet, system: str, folder: Path) -> dict[str, Any]:
 
 def page(record: Mapping[str, Any]) -> str:
     """Return the page of the results."""
-    blocks, firsts = [], []
+    tables, firsts = {}, []
     for system, cells in record["systems"].items():
         ranks = read_ranks(cells)
         scores = mean_reciprocal_ranks(ranks)
-        lines = scores.map("{:.3f}".format)
-        lines["hybrid - better half"] = (scores["hybrid"] - scores[["BM25", "vectors"]].max(axis=1)).map(
-            "{:+.3f}".format
-        )
-        lines["seconds"] = median_seconds(cells).map("{:.1f}".format)
+        gaps = scores["hybrid"] - scores[["BM25", "vectors"]].max(axis=1)
+        lines = scores.map("{:.3f}".format).assign(**{"hybrid - better half": gaps.map("{:+.3f}".format)})
         titles = {name: f"{name} ({count})" for name, count in ranks.groupby("set").size().items()}
-        blocks += [f"## {system}", table(lines.rename(titles).rename_axis("MRR"))]
+        lines["seconds"] = median_seconds(cells).map("{:.1f}".format)
+        tables[system] = lines.rename(titles).rename_axis("MRR")
         for first in (1, 3, 10):
             shares = 100 * (ranks <= first).groupby("set").mean().mean()
             firsts.append({"": f"{system}, top {first}", **shares.map("{:.1f}".format)})
-    return document(
-        "# Search quality",
-        explanation(__doc__),
-        *blocks,
-        "## Queries with a relevant hit",
-        "Percentage of queries with a relevant document in the top 1, 3 and 10, averaged over the sets.",
-        table(firsts),
-        machines=environments(cell for cells in record["systems"].values() for cell in cells.values()),
-        command="python -m benchmarks.search --shared SHARED_DATA --clones peps EIPs",
-    )
+    machines = environments(cell for cells in record["systems"].values() for cell in cells.values())
+    return fill("search.md", explanation=explanation(__doc__), tables=tables, firsts=firsts, environments=machines)
 
 
 def read_ranks(cells: Mapping[str, Any]) -> pd.DataFrame:

@@ -39,7 +39,7 @@ from benchmarks.bank.sets import BankSet, load_sets
 from benchmarks.embeddings import LSA, OUTCOMES, TFIDF, WORDS, Result
 from benchmarks.grid.work import Work
 from benchmarks.nli.tasks import load_pairs, similarity
-from benchmarks.pages import document, explanation, table, write_results
+from benchmarks.pages import explanation, fill, write_results
 from benchmarks.records import RESULTS, difference
 from simlte_st import to_static, train
 from simlte_st.files import read_json
@@ -137,23 +137,18 @@ def untrained(row: str) -> SentenceTransformer:
 
 def page(record: Result) -> str:
     """Return the page of the results."""
-    results, groups, sets = pd.DataFrame(record["results"]), set_groups(record), record["sets"]
+    groups, timed = set_groups(record), timed_sets(record)
     averages = {title: groups[title] for title in ("all sets", f"from {record['long']} words")}
-    timed = timed_sets(record)
-    judged, documents = (sum(sets[name][key] for name in timed) for key in ("judged", "documents"))
-    return document(
-        "# Static embeddings of your own documents",
-        explanation(__doc__),
-        embeddings.size_table(record, groups["all sets"]),
-        *embeddings.score_tables(results, ROWS, groups["all sets"], averages),
-        "Differences are paired by set, with 95% bootstrap intervals over sets:",
-        table(set_differences(record)),
-        "## Time, short texts",
-        f"Seconds to train on {documents:,} documents of {len(timed)} sets ({', '.join(timed)}) and to "
-        f"encode the {judged:,} evaluated ones.",
-        table(costs(record).map(lambda total: f"{total:,.1f}" if total > 0 else "")),
-        machines=record["environments"],
-        command="python -m benchmarks.static --shared DATA",
+    return fill(
+        "static.md",
+        explanation=explanation(__doc__),
+        record=record,
+        sizes=embeddings.size_cells(record, groups["all sets"]),
+        scores=embeddings.score_cells(record, ROWS, groups["all sets"], averages),
+        differences=set_differences(record),
+        timed=timed,
+        totals=pd.DataFrame(record["sets"])[timed].sum(axis=1),
+        costs=costs(record).map(lambda total: f"{total:,.1f}" if total > 0 else ""),
     )
 
 
