@@ -139,11 +139,8 @@ def judge(task: Task, name: str, seed: int, shared: Path, dtype: torch.dtype) ->
 
 def time_models(models: Sequence[str], texts: list[str], dtype: torch.dtype) -> Result:
     """Time the models on the same documents, in turns."""
-    jobs = {
-        name: partial(load(name, dtype).encode, texts, batch_size=BATCH, show_progress_bar=False)
-        for name in models
-        if name not in WORDS
-    }
+    encoders = {name: load(name, dtype).encode for name in models if name not in WORDS}
+    jobs = {name: partial(f, texts, batch_size=BATCH, show_progress_bar=False) for name, f in encoders.items()}
     return {"documents": len(texts), "seconds": side_by_side(jobs, REPEATS)}
 
 
@@ -234,13 +231,9 @@ def summary(record: Mapping[str, Any]) -> pd.DataFrame:
     reads = results.dropna(subset=["reads"]).groupby("row")["reads"].unique()
     reads = reads.map(lambda limits: ", ".join(f"{limit:,.0f}" for limit in sorted(limits)))
     cells = {
-        "5 a class": few[ALL_SETS],
-        "5 a class, long sets": few[LONG_SETS],
-        "all labels": full[ALL_SETS],
-        "all labels, long sets": full[LONG_SETS],
-        "AAN R@10": by_set.loc[AAN]["recall@10"],
-        "STS-B": short,
-    }
+        "5 a class": few[ALL_SETS], "5 a class, long sets": few[LONG_SETS], "all labels": full[ALL_SETS],
+        "all labels, long sets": full[LONG_SETS], "AAN R@10": by_set.loc[AAN]["recall@10"], "STS-B": short,
+    }  # fmt: skip
     times = {row: f"{ratio(seconds[row], seconds[CHUNKED]):.2f}" for row in ROWS if {row, CHUNKED} <= seconds.keys()}
     summary = pd.DataFrame(cells).map(percent).reindex(ROWS)
     summary.insert(0, "reads", pd.Series({**dict.fromkeys(WORDS, "all"), **reads}))

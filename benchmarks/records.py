@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import re
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -81,12 +82,9 @@ def environment(dtype: torch.dtype = torch.float32) -> dict[str, Any]:
 
 
 def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
+    path = Path("/proc/cpuinfo")
+    name = re.search(r"^model name\s*:(.+)", path.read_text(encoding="utf-8"), re.MULTILINE) if path.exists() else None
+    return name[1].strip() if name else platform.processor() or platform.machine()
 
 
 def environments(cells: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

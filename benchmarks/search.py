@@ -71,7 +71,7 @@ def draw_rows(rows: Iterable[Any], count: int) -> list[Any]:
     return [rows[row] for row in sorted(np.random.default_rng(0).permutation(len(rows))[:count])]
 
 
-def titles_to_texts(pairs: Iterable[tuple[str, str]]) -> SearchSet:
+def title_set(pairs: Iterable[tuple[str, str]]) -> SearchSet:
     """Make a document of each text and a query of its title."""
     pairs = draw_rows((pair for pair in pairs if len(pair[1].split()) >= 50), DOCUMENTS)
     queries = [(title, {str(number)}) for number, (title, _) in enumerate(pairs)]
@@ -91,25 +91,24 @@ def load_sets(shared: Path, clones: list[Path]) -> dict[str, SearchSet]:
     for row in rows("aan_citations"):
         cited.setdefault(row["citing"], {row["cited"]}).add(row["cited"])
     citing, targets = draw_rows(cited.items(), 4 * QUERIES), set().union(*cited.values())
-    papers = [row for row in rows("aan_papers") if row["id"] in targets | dict(citing).keys()]
+    papers = [
+        Document(row["id"], row["text"], metadata={"cited": row["id"] in targets})
+        for row in rows("aan_papers")
+        if row["id"] in targets | dict(citing).keys()
+    ]
+    checks = [Document(str(row["id"]), row["text"]) for row in articles]
     tweets = ((row["text"], {*map(str, row["article_ids"])}) for row in rows("politifact_tweets"))
     sets = {
-        "arXiv, titles": titles_to_texts((row["title"], row["abstract"]) for row in rows("arxiv_abstracts")),
-        "Wikipedia, titles": titles_to_texts(
-            (row["title"], row["text"].removeprefix(row["title"])) for row in wikipedia
-        ),
-        "e-mails, first lines": titles_to_texts((line, text) for line, _, text in mails if not quotes.match(line)),
-        "PolitiFact, claims": titles_to_texts((row["claim"], row["text"]) for row in articles),
-        "PolitiFact, tweets": SearchSet(
-            [Document(str(row["id"]), row["text"]) for row in articles], draw_rows(tweets, QUERIES)
-        ),
-        "AAN, cited papers": SearchSet(
-            [Document(row["id"], row["text"], metadata={"cited": row["id"] in targets}) for row in papers], citing
-        ),
+        "arXiv, titles": title_set((row["title"], row["abstract"]) for row in rows("arxiv_abstracts")),
+        "Wikipedia, titles": title_set((row["title"], row["text"].removeprefix(row["title"])) for row in wikipedia),
+        "e-mails, first lines": title_set((line, text) for line, _, text in mails if not quotes.match(line)),
+        "PolitiFact, claims": title_set((row["claim"], row["text"]) for row in articles),
+        "PolitiFact, tweets": SearchSet(checks, draw_rows(tweets, QUERIES)),
+        "AAN, cited papers": SearchSet(papers, citing),
     }
     for clone in clones:
         texts = read_proposals(clone)
-        sets[f"{clone.name}, titles"] = titles_to_texts(texts.values())
+        sets[f"{clone.name}, titles"] = title_set(texts.values())
         if clone.name == "peps":
             documents = [Document(number, text) for number, (_, text) in texts.items()]
             queries = [(question, {*numbers}) for question, numbers in read_json(QUESTIONS)]
