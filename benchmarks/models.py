@@ -140,7 +140,7 @@ def judge(task: Task, name: str, seed: int, shared: Path, dtype: torch.dtype) ->
 def time_models(models: Sequence[str], texts: list[str], dtype: torch.dtype) -> Result:
     """Time the models on the same documents, in turns."""
     encoders = {name: load(name, dtype).encode for name in models if name not in WORDS}
-    jobs = {name: partial(f, texts, batch_size=BATCH, show_progress_bar=False) for name, f in encoders.items()}
+    jobs = {name: partial(run, texts, batch_size=BATCH, show_progress_bar=False) for name, run in encoders.items()}
     return {"documents": len(texts), "seconds": side_by_side(jobs, REPEATS)}
 
 
@@ -179,6 +179,7 @@ def page(record: Mapping[str, Any]) -> str:
     return fill(
         "models.md",
         record=record,
+        long=LONG,
         summary=summary(record),
         few=paired_cells(draws_by_set(record, FEW)),
         full=paired_cells(draws_by_set(record, FULL)),
@@ -189,9 +190,9 @@ def page(record: Mapping[str, Any]) -> str:
 
 
 def draws_by_set(record: Mapping[str, Any], outcome: str) -> dict[str, pd.DataFrame]:
-    """Return an outcome from 0 to 1 by set, with a column for each row of the tables and paired draws.
+    """Return an outcome from 0 to 1 by set: paired draws, with a column for each row of the tables.
 
-    The averages over all sets and over long sets have the mean of each set in place of draws.
+    In place of draws, the averages over all and over long sets have the mean of each set.
     """
     draws = {
         name: pd.DataFrame({cell["row"]: cell[outcome] for cell in record["results"] if cell["set"] == name})
@@ -226,13 +227,14 @@ def summary(record: Mapping[str, Any]) -> pd.DataFrame:
     results = pd.DataFrame(record["results"]).reindex(columns=columns)
     seconds = (record["timing"] or {}).get("seconds", {})
     by_set = results.set_index(["set", "row"]).reindex(pd.MultiIndex.from_product([SETS, ROWS]))
-    few, full = (row_means(draws_by_set(record, outcome)) for outcome in (FEW, FULL))
+    scores = {outcome: row_means(draws_by_set(record, outcome)) for outcome in (FEW, FULL)}
     short = by_set.loc[STSB]["spearman"].fillna(results.groupby("row")["stsb_spearman"].mean())
     reads = results.dropna(subset=["reads"]).groupby("row")["reads"].unique()
     reads = reads.map(lambda limits: ", ".join(f"{limit:,.0f}" for limit in sorted(limits)))
     cells = {
-        "5 a class": few[ALL_SETS], "5 a class, long sets": few[LONG_SETS], "all labels": full[ALL_SETS],
-        "all labels, long sets": full[LONG_SETS], "AAN R@10": by_set.loc[AAN]["recall@10"], "STS-B": short,
+        "5 a class": scores[FEW][ALL_SETS], "5 a class, long sets": scores[FEW][LONG_SETS],
+        "all labels": scores[FULL][ALL_SETS], "all labels, long sets": scores[FULL][LONG_SETS],
+        "AAN R@10": by_set.loc[AAN]["recall@10"], "STS-B": short,
     }  # fmt: skip
     times = {row: f"{ratio(seconds[row], seconds[CHUNKED]):.2f}" for row in ROWS if {row, CHUNKED} <= seconds.keys()}
     summary = pd.DataFrame(cells).map(percent).reindex(ROWS)

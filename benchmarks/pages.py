@@ -2,8 +2,8 @@
 
     python -m benchmarks.pages
 
-The module of a benchmark has ``page(record) -> str``. Pages with much text have a template in ``benchmarks/templates``.
-``benchmarks.bank.page`` writes the two pages of the bank.
+The module of a benchmark has ``page(record) -> str``, which fills a template of ``benchmarks/templates`` or joins
+blocks with :func:`document`. ``benchmarks.bank.page`` writes the two pages of the bank.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from simlte_st.files import atomic_path, read_json, to_json, write_json
 
 BENCHMARKS = Path(__file__).parent
 PAGES = {"ast": "linking.page", "paper": "grid.page", "ta_sbert": "nli.page"}
-"""Modules of pages; all other pages are in the module of the same name."""
+"""Modules of pages; every other page is in the module of the same name."""
 
 TEMPLATES = Environment(
     loader=FileSystemLoader(BENCHMARKS / "templates"), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -39,7 +39,7 @@ def document(*blocks: str, machines: Iterable[Mapping[str, Any]] = (), command: 
 
 
 def fill(template: str, **values: Any) -> str:
-    """Fill a template of ``benchmarks/templates``; blocks are separated by one blank line."""
+    """Fill a template of ``benchmarks/templates``, and reduce several blank lines to one."""
     return re.sub(r"\n{3,}", "\n\n", TEMPLATES.get_template(template).render(values).strip()) + "\n"
 
 
@@ -52,8 +52,8 @@ def table(rows: pd.DataFrame | Iterable[Mapping[str, str]]) -> str:
     """Return a Markdown table without empty rows and columns.
 
     Args:
-        rows: Cells by column for each row; the first column names the row. In a data frame, the index does, if it has
-            names.
+        rows: Cells by column for each row; the first column names the row. In a data frame the index names the rows,
+            unless it only numbers them.
     """
     cells = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows))
     if isinstance(cells.index, pd.RangeIndex) and len(cells):
@@ -65,9 +65,9 @@ def table(rows: pd.DataFrame | Iterable[Mapping[str, str]]) -> str:
 
 
 def read_printed(name: str, levels: int = 1) -> pd.DataFrame:
-    """Read a paper's printed table from ``benchmarks/printed``.
+    """Read a table that a paper prints, from ``benchmarks/printed``.
 
-    With two levels, the file has a data set and a metric for each column, the frame a metric and a data set.
+    With two levels, the columns are data set and metric in the file, metric and data set in the frame.
     """
     header = list(range(levels)) if levels > 1 else 0
     numbers = pd.read_csv(BENCHMARKS / "printed" / f"{name}.csv", header=header, index_col=0).rename_axis(None)

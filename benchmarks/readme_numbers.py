@@ -16,7 +16,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchmarks import languages, models, search, static
+from benchmarks import models, search, static
 from benchmarks.bank import documents, trust
 from benchmarks.bank.outcomes import FEW, FULL
 from benchmarks.bank.page import PRESET, gains
@@ -68,17 +68,17 @@ def gain() -> Values:
 
 
 @cache
-def unseen(part: Callable[[str, trust.Entry], str]) -> list[trust.Judgement]:
-    """Judge the bank's encoders by regressions that have not seen their part."""
+def judge_unseen(part: Callable[[str, trust.Entry], str]) -> list[trust.Judgement]:
+    """Judge the bank's encoders with regressions fitted on all other parts."""
     return trust.left_out(trust.of_kind(load("verdict")["judged"], False), part)
 
 
-def verdict() -> Values:
+def count_verdicts() -> Values:
     """Count how often labels agreed with a verdict of "helped"."""
     parts = (trust.of_set, trust.family)
-    by_set, by_family = ([judgement.entry for judgement in unseen(part) if judgement.helped] for part in parts)
+    by_set, by_family = ([judgement.entry for judgement in judge_unseen(part) if judgement.helped] for part in parts)
     return {
-        "models": len(unseen(trust.of_set)),
+        "models": len(judge_unseen(trust.of_set)),
         "helped": len(by_set),
         "sets": trust.counted(by_set),
         "documents": trust.counted(by_set, documents.record()["wider"]),
@@ -98,7 +98,7 @@ def second_base() -> Values:
     """Return the gains with another base, and the verdict's probability."""
     base = "all-mpnet-base-v2"
     judged = {name: entries for name, entries in load("verdict")["judged"].items() if name.endswith(base)}
-    chances = {id(judgement.entry): judgement.probability for judgement in unseen(trust.of_set)}
+    chances = {id(judgement.entry): judgement.probability for judgement in judge_unseen(trust.of_set)}
     table = gains(judged, chances).query(f"recipe == {PRESET!r} and outcome == {FEW!r}")
     return {"base": base, "gains": table.assign(set=table["set"].str.removesuffix(f", {base}"))}
 
@@ -128,16 +128,16 @@ def static_gain() -> Values:
     return {"long": cells.iloc[0].split(" / "), "shorter": cells.iloc[1].split(" / "), "speedup": speedup}
 
 
-def adapted_languages() -> Values:
+def language_scores() -> Values:
     """Return macro-F1 with few labels before and after adapting a multilingual base, by language."""
     results = pd.DataFrame(load("languages")["results"])
     cells = results.pivot_table(FEW, "row", "set", aggfunc=mean_deviation)[[*load("languages")["sets"]]]
-    return {"cells": cells, "means": set_means(results, FEW).mean(axis=1).map(percent), "rows": languages}
+    return {"cells": cells, "means": set_means(results, FEW).mean(axis=1).map(percent)}
 
 
 @cache
-def blocks() -> dict[str, str]:
-    """Return the text of each block."""
+def block_texts() -> dict[str, str]:
+    """Return the text of each marked block."""
     averages, systems = score_cells(load("ast"))["mAP"], load("search")["systems"]
     text = fill(
         "numbers.md",
@@ -150,7 +150,7 @@ def blocks() -> dict[str, str]:
         corpus_size=load("corpus_size"),
         gain=gain(),
         language_model=language_model(),
-        languages=adapted_languages(),
+        languages=language_scores(),
         models=models.summary(load("models")).fillna(""),
         mrr={name: search.mean_reciprocal_ranks(search.read_ranks(cells)) for name, cells in systems.items()},
         paper=gain_over_simcse("paper"),
@@ -161,14 +161,14 @@ def blocks() -> dict[str, str]:
         speed=speedups(),
         static_gain=static_gain(),
         ta_sbert=claim_cells(read_scores(load("ta_sbert")), "minilm-mlm"),
-        verdict=verdict(),
+        verdict=count_verdicts(),
     )
     return {match[2]: match[3].strip() for match in MARKED.finditer(text)}
 
 
 def fill_blocks(text: str) -> str:
     """Return a page with its marked blocks filled in."""
-    return MARKED.sub(lambda match: f"{match[1]}{blocks()[match[2]]}\n{match[4]}", text)
+    return MARKED.sub(lambda match: f"{match[1]}{block_texts()[match[2]]}\n{match[4]}", text)
 
 
 def pages() -> list[Path]:

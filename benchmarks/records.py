@@ -1,4 +1,4 @@
-"""The numbers of a benchmark and their environment, as written by all benchmarks."""
+"""Options, environment and number formats of all benchmarks."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def make_parser(doc: str | None, *names: str, **defaults: Any) -> argparse.ArgumentParser:
-    """Return a parser with a benchmark's docstring as help and some of :data:`OPTIONS`, with other defaults."""
+    """Return a parser with a benchmark's docstring as help, some of :data:`OPTIONS`, and other defaults."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_options(parser, *names)
     parser.set_defaults(**defaults)
@@ -98,7 +98,7 @@ def environment_lines(machines: Iterable[Mapping[str, Any]]) -> str:
 
 
 def percent(value: float) -> str:
-    """Format a share in percent; the cell of a missing value (NaN) is empty."""
+    """Format a share in percent; NaN gives an empty cell."""
     return "" if np.isnan(value) else f"{100 * value:.1f}"
 
 

@@ -27,6 +27,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -89,15 +90,15 @@ def with_copies(record: dict[str, Any]) -> dict[str, Any]:
                 if run["recipe"] == recipe and not run["stage"]:
                     scores = {outcome: run["outcomes"][outcome]["value"] for outcome in OUTCOMES}
                     copies.append({"set": name, "row": row, "seed": run["seed"], **scores})
-        if whole := models.get((name, MODELS_ROWS[WHOLE])):
-            copies.append({"set": name, "row": WHOLE, "seed": 0, **means(whole)})
+        if cell := models.get((name, MODELS_ROWS[WHOLE])):
+            copies.append({"set": name, "row": WHOLE, "seed": 0, **means(cell)})
     measured = {(cell["set"], cell["row"]) for cell in record["results"]}
     copies = [{**cell, "kept": True} for cell in copies if (cell["set"], cell["row"]) not in measured]
     similarities = {row: models["stsb", title]["spearman"] for row, title in MODELS_ROWS.items()}
     return {**record, "results": record["results"] + copies, "long": LONG, "stsb": similarities}
 
 
-def judge(data: BankSet, row: str, seed: int, shared: Any) -> Mapping[str, Result]:
+def judge(data: BankSet, row: str, seed: int, shared: Path) -> Mapping[str, Result]:
     """Evaluate a row on a set; a training also gives the row with an LSA."""
     if row in WORDS:
         return {row: embeddings.judge_words(data, row)}
@@ -112,7 +113,7 @@ def judge(data: BankSet, row: str, seed: int, shared: Any) -> Mapping[str, Resul
 def make_models(row: str, documents: list[Document], seed: int) -> Iterator[tuple[str, SentenceTransformer, float]]:
     """Yield the models of a row with the seconds to make them."""
     if row != TRAINED:
-        yield row, untrained(row), 0.0
+        yield row, load_untrained(row), 0.0
         return
     start = time.process_time()
     with tempfile.TemporaryDirectory() as folder:
@@ -126,7 +127,7 @@ def make_models(row: str, documents: list[Document], seed: int) -> Iterator[tupl
 
 
 @cache
-def untrained(row: str) -> SentenceTransformer:
+def load_untrained(row: str) -> SentenceTransformer:
     """Return a model that is not trained on documents."""
     if row == DISTILLED:
         with tempfile.TemporaryDirectory() as folder:
@@ -174,11 +175,11 @@ def set_differences(record: Result) -> pd.DataFrame:
         pairs = [differences.loc[row, names].dropna() for differences in scores]
         return " / ".join(difference(values) for values in pairs if len(values) > 1)
 
-    others = (DISTILLED, TRAINED, TRAINED_MODULE, LSA, AT_256, WHOLE, ADAPTED_256)
+    rows = (DISTILLED, TRAINED, TRAINED_MODULE, LSA, AT_256, WHOLE, ADAPTED_256)
     groups = {title.replace("from", "sets from"): names for title, names in set_groups(record).items()}
     return pd.DataFrame(
-        {title: [cell(row, names) for row in others] for title, names in groups.items()},
-        index=pd.Index([f"{TRAINED_LSA} against {row}" for row in others], name="5 labels per class / half"),
+        {title: [cell(row, names) for row in rows] for title, names in groups.items()},
+        index=pd.Index([f"{TRAINED_LSA} against {row}" for row in rows], name="5 labels per class / half"),
     )
 
 

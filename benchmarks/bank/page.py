@@ -37,7 +37,8 @@ PARTS = {
     "data set left out": of_set, "family of recipes left out": trust.family, "training left out": trust.training_of,
     "base left out": trust.base_of,
 }  # fmt: skip
-"""What the regression has not seen, by title; static models have fewer recipes."""
+"""The parts to leave out, by title. Static models have fewer recipes."""
+
 STATIC_PARTS = {"data set left out": of_set, "recipe left out": trust.recipe_of, "base left out": trust.base_of}
 
 Words = Mapping[str, Mapping[str, float]]
@@ -144,10 +145,10 @@ def set_rows(entries: Sequence[Entry], chances: Chances) -> list[dict[str, str]]
 def recipe_page(judged: Judged, words: Words, settings: Mapping[str, Any]) -> str:
     """Return the page that compares the recipes."""
     chances = probabilities(judged)
-    table, whole = gains(judged, chances), [name for name in judged if name in FILES] or list(judged)
+    table, sets = gains(judged, chances), [name for name in judged if name in FILES] or list(judged)
     outcomes = {}
     for outcome in (FEW, FULL, CITES):
-        if names := [name for name in whole if outcome in judged[name][0]["outcomes"]]:
+        if names := [name for name in sets if outcome in judged[name][0]["outcomes"]]:
             references = {
                 "TF-IDF": {name: words[name][outcome] for name in names},
                 "base": {name: judged[name][0]["outcomes"][outcome]["value"] for name in names},
@@ -165,8 +166,8 @@ def gains(judged: Judged, chances: Chances) -> pd.DataFrame:
         for name, entry in runs(judged) if entry["stage"] != "third" for outcome, value in entry["outcomes"].items()
     )  # fmt: skip
     preset = table[table["recipe"] == PRESET]
-    kept = preset.assign(recipe=KEPT, gain=preset["gain"].where(preset["chance"] >= LIKELY, 0.0))
-    table = pd.concat([table, kept], ignore_index=True)
+    chosen = preset.assign(recipe=KEPT, gain=preset["gain"].where(preset["chance"] >= LIKELY, 0.0))
+    table = pd.concat([table, chosen], ignore_index=True)
     return table.assign(run=table.groupby(["recipe", "set", "outcome"]).cumcount())
 
 

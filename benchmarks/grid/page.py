@@ -44,9 +44,9 @@ def architecture(settings: Mapping[str, Any]) -> str:
 def gains(results: Results, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Compute the headline of every system, against the papers' reference."""
     reference = HEADLINE[architecture(settings)]
-    measured = {name for experiment in CLASSIFICATION for name in results.systems(experiment)} - {reference}
+    measured = {name for probe in CLASSIFICATION for name in results.systems(probe)} - {reference}
     return {
-        f"{name} over {reference}": {e: results.gain(e, name, reference) for e in CLASSIFICATION}
+        f"{name} over {reference}": {probe: results.gain(probe, name, reference) for probe in CLASSIFICATION}
         for name, system in SYSTEMS.items()
         if name in measured and system.group != "ablations"
     }
@@ -75,12 +75,12 @@ def page(record: Mapping[str, Any]) -> str:
 def gain_table(gains: Mapping[str, Mapping[str, Any]], kind: str = "BERT") -> str:
     """Tabulate the headline gains of an architecture."""
     rows = []
-    for pair, experiments in gains.items():
-        if finished := [gain for gain in experiments.values() if gain]:
+    for pair, probes in gains.items():
+        if finished := [gain for gain in probes.values() if gain]:
             systems = [SYSTEMS[name].title for name in pair.split(" over ")]
             counts = [f"{len(finished[-1][key])}" for key in ("of_each", "seeds")]
-            rows.append([*systems, *(gain_text(experiments[experiment]) for experiment in CLASSIFICATION), *counts])
-    papers = [f"{printed.papers_gains(experiment, kind).mean():+.1%}" for experiment in CLASSIFICATION]
+            rows.append([*systems, *(gain_text(probes[probe]) for probe in CLASSIFICATION), *counts])
+    papers = [f"{printed.papers_gains(probe, kind).mean():+.1%}" for probe in CLASSIFICATION]
     rows.append(["DocSplit, as printed in the papers", printed.COMPARED[kind][1], *papers, f"{len(DATA)}", ""])
     return markdown_table(["system", "over", *GAIN_HEADERS, "data sets", "seeds"], rows)
 
@@ -94,9 +94,11 @@ def docsplit_gains(
     """
     systems = {name: gains.get(f"{name} over {HEADLINE[kind]}", {}) for name in (DOCSPLIT, WITHOUT_MLM)}
     name = DOCSPLIT if any(systems[DOCSPLIT].values()) else WITHOUT_MLM
-    by_data = {e: (systems[name].get(e) or {"of_each": {}})["of_each"] for e in CLASSIFICATION}
-    ours = pd.DataFrame({e: {data: gain_text(gain) for data, gain in by_data[e].items()} for e in CLASSIFICATION})
-    papers = pd.DataFrame({e: printed.papers_gains(e, kind).map("{:+.1%}".format) for e in CLASSIFICATION})
+    by_data = {probe: (systems[name].get(probe) or {"of_each": {}})["of_each"] for probe in CLASSIFICATION}
+    ours = pd.DataFrame(
+        {probe: {data: gain_text(gain) for data, gain in by_data[probe].items()} for probe in CLASSIFICATION}
+    )
+    papers = pd.DataFrame({probe: printed.papers_gains(probe, kind).map("{:+.1%}".format) for probe in CLASSIFICATION})
     ours = ours.reindex(DATA).dropna(how="all").astype(object).fillna("")
     return name, ours, papers.loc[ours.index]
 
@@ -159,12 +161,17 @@ def redundancy_cells(results: Results) -> pd.DataFrame:
 
 def ablation_rows(results: Results) -> list[dict[str, str]]:
     """Return the rows of the differences that single changes of DocSplit make."""
-    measured = {name for experiment in CLASSIFICATION for name in results.systems(experiment)}
-    columns = {f"{name}, {data}": (e, data) for e, name in ((FEW, FEW), (FULL, "all")) for data in ("20news", "bbc")}
+    measured = {name for probe in CLASSIFICATION for name in results.systems(probe)}
+    columns = {
+        f"{name}, {data}": (probe, data) for probe, name in ((FEW, FEW), (FULL, "all")) for data in ("20news", "bbc")
+    }
     rows = []
     for name, system in SYSTEMS.items():
         if (system.group == "ablations" or name == WITHOUT_MLM) and {name, system.against} <= measured:
             title = "MLM weight: 0" if name == WITHOUT_MLM else system.title
-            cells = {column: results.difference(e, name, system.against, data) for column, (e, data) in columns.items()}
+            cells = {
+                column: results.difference(probe, name, system.against, data)
+                for column, (probe, data) in columns.items()
+            }
             rows.append({"changed": title, "against": SYSTEMS[system.against].title, **cells})
     return rows

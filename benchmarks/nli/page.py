@@ -74,10 +74,10 @@ def claim_cells(scores: pd.DataFrame, base: str) -> pd.DataFrame:
     for claim, row, reference in CLAIMS:
         for metric in METRICS if {row, reference} <= {*ours.index.get_level_values("row")} else ():
             differences = (ours.loc[row][metric] - ours.loc[reference][metric]).dropna()
-            here = f"{differences.mean():+.2f}"
+            text = f"{differences.mean():+.2f}"
             if len(differences) > 1:
                 low, high = ttest_1samp(differences, 0.0).confidence_interval(0.95)
-                here += f" [{low:+.2f}, {high:+.2f}]"
+                text += f" [{low:+.2f}, {high:+.2f}]"
             paper = PRINTED[metric, AVERAGE][row] - PRINTED[metric, AVERAGE][reference]
-            rows.append({"claim": claim, "mean": metric, "paper": f"{paper:+.2f}", "here": here})
+            rows.append({"claim": claim, "mean": metric, "paper": f"{paper:+.2f}", "here": text})
     return pd.DataFrame(rows)

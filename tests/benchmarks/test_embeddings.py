@@ -108,11 +108,11 @@ def test_static_models_beside_an_encoder(
         trained.append(settings)
         return train_for_real(documents, output, base=static_path, max_steps=2, batch_size=16, **settings)
 
-    def untrained(row: str) -> Any:
+    def load_untrained(row: str) -> Any:
         return load_model(encoder_path if row == static.AT_256 else static_path).model
 
     monkeypatch.setattr(static, "train", train)
-    monkeypatch.setattr(static, "untrained", untrained)
+    monkeypatch.setattr(static, "load_untrained", load_untrained)
     monkeypatch.setattr(static, "PACKAGED_BASE", str(encoder_path))
     sizes = ["--documents", "40", "--held-out", "40", "--seeds", "2", "--sets", "brown"]
     static.main(["--shared", str(shared), *places, *sizes])
