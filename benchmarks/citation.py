@@ -38,7 +38,7 @@ from benchmarks.papers.citation_links import citation_link_probe, citation_link_
 from benchmarks.papers.citation_retrieval import METRICS, citation_retrieval
 from benchmarks.papers.link_pairs import LinkPairs, Split, link_pairs, number_links
 from benchmarks.readers import embed_in_pieces, reader_loaders
-from benchmarks.records import difference, dtype_of, make_parser, mean_deviation, with_interval
+from benchmarks.records import compute_dtype, difference, make_parser, mean_deviation, with_interval
 from simlte_st.evaluation import CosineScores, PairScores, TfidfScores
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.names import PACKAGED_BASE
@@ -71,8 +71,8 @@ def main(arguments: list[str] | None = None) -> None:
     texts, links = read_papers(options.papers, options.citations)
     settings = {"papers": len(texts), "links": len(links), "words": median(len(text.split()) for text in texts)}
     settings |= {name: getattr(options, name) for name in ("max_seq_length", "seeds", "bf16")}
-    work = Work(options.work, dtype_of(options.bf16))
-    models = reader_loaders(options.base, options.model, options.max_seq_length, dtype_of(options.bf16))
+    work = Work(options.work, compute_dtype(options.bf16))
+    models = reader_loaders(options.base, options.model, options.max_seq_length, compute_dtype(options.bf16))
 
     def measure_model(name: str) -> dict[str, Any]:
         model: SentenceTransformer = models[name]()

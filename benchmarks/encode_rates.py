@@ -25,7 +25,7 @@ from sentence_transformers import SentenceTransformer
 
 from benchmarks.datasets.bbc import packaged_corpus_path
 from benchmarks.pages import document, explanation, table, write_results
-from benchmarks.records import dtype_of, environment, make_parser
+from benchmarks.records import compute_dtype, environment, make_parser
 from benchmarks.timing import side_by_side
 from simlte_st.compat import get_encoder
 from simlte_st.data import read_documents
@@ -50,7 +50,7 @@ def main(argv: list[str] | None = None) -> None:
     clock = time.process_time if options.device == "cpu" else time.perf_counter
     rates: dict[str, dict[int, float]] = {}
     for name in options.models:
-        model = load_model(name, device=options.device).model.to(dtype_of(options.bf16))
+        model = load_model(name, device=options.device).model.to(compute_dtype(options.bf16))
         sides = {name: partial(encode_counted, model), **stock_sides(name, model, options)}
         for length in [limit for limit in options.lengths if limit <= (model.max_seq_length or limit)]:
             texts = make_texts(model, length, max(1, options.tokens // length))
@@ -60,7 +60,7 @@ def main(argv: list[str] | None = None) -> None:
                 rates.setdefault(side, {})[length] = len(texts) / statistics.median(seconds)
                 print(f"{side}, {length} tokens: {rates[side][length]:,.2f} documents a second", flush=True)
     settings = {name: getattr(options, name) for name in ("device", "tokens", "repeats")}
-    record = {"rates": rates, **settings, "environment": environment(dtype_of(options.bf16))}
+    record = {"rates": rates, **settings, "environment": environment(compute_dtype(options.bf16))}
     write_results(f"encode_rates_{options.device}", record, options.output)
 
 
@@ -72,7 +72,7 @@ def stock_sides(name: str, model: SentenceTransformer, options: argparse.Namespa
         if not flash:
             print("Skipped flash_attention_2, which needs a GPU, --bf16 and the package flash_attn.", flush=True)
         for attention in ("sdpa", *["flash_attention_2"] * flash):
-            settings = {"attn_implementation": attention, "dtype": dtype_of(options.bf16)}
+            settings = {"attn_implementation": attention, "dtype": compute_dtype(options.bf16)}
             stock = SentenceTransformer(str(model_source(name)), device=options.device, model_kwargs=settings)
             stock.max_seq_length = model.max_seq_length
             sides[f"{name}{STOCK}{attention}"] = stock.encode

@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> None:
     for dtype, (length, mixed) in product(options.dtypes, lengths):
         if time.monotonic() - began < options.seconds:
             record["rows"] += measure_length(length, mixed, dtype, options)
-            write_results("longformer_lengths", record, options.output, aloud=False)
+            write_results("longformer_lengths", record, options.output, verbose=False)
             print(f"{dtype}, {length} tokens{', mixed' if mixed else ''}: done", flush=True)
     write_results("longformer_lengths", record, options.output)
 

@@ -31,7 +31,7 @@ from benchmarks.grid.results import Results, collect_record
 from benchmarks.grid.systems import GROUPS, SCALES, Scale, select_systems
 from benchmarks.grid.work import SettingsClash, Work, differences
 from benchmarks.pages import write_results
-from benchmarks.records import add_options, dtype_of, make_parser
+from benchmarks.records import add_options, compute_dtype, make_parser
 from simlte_st.errors import SimlteError
 from simlte_st.files import read_json, write_json
 
@@ -72,12 +72,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     if options.threads:
         torch.set_num_threads(options.threads)
     overrides = {name: getattr(options, name) for name in OVERRIDES if getattr(options, name) not in (None, False)}
-    work = Work(options.work, dtype_of(options.bf16))
+    work = Work(options.work, compute_dtype(options.bf16))
     if not options.report:
         run_experiments(options, replace(SCALES[options.scale], **overrides), work, overrides)
     record = collect_record(work)
     record["gains"] = gains(Results(record["results"]), record["settings"])
-    write_results("paper", record, options.results, aloud=options.report)
+    write_results("paper", record, options.results, verbose=options.report)
 
 
 def run_experiments(options: argparse.Namespace, scale: Scale, work: Work, overrides: dict[str, object]) -> None:

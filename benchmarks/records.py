@@ -1,17 +1,19 @@
-"""The numbers of a benchmark and their environment, as written by all benchmarks."""
+"""Options, environment and number formats of all benchmarks."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 
 from simlte_st.evaluation import bootstrap_interval
 from simlte_st.models.device import cpu_bf16
@@ -32,6 +34,8 @@ learns only the frequent ones. On 1,000 arXiv abstracts in 20 classes, macro-F1 
 OPTIONS: dict[str, dict[str, Any]] = {
     "--shared": {"type": Path, "required": True, "metavar": "FOLDER", "help": "folder of the data sets"},
     "--output": {"type": Path, "default": RESULTS, "metavar": "FOLDER", "help": "output folder (default: %(default)s)"},
+    "--work": {"type": Path, "metavar": "FOLDER", "help": "folder of finished parts (default: %(default)s)"},
+    "--threads": {"type": int, "default": 1, "metavar": "N", "help": "threads of PyTorch (default: %(default)s)"},
     "--results": {"type": Path, "default": RESULTS, "help": argparse.SUPPRESS},
     # Explicit, because some machines train in bfloat16 by default and others do not.
     "--bf16": {
@@ -43,10 +47,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
 """Options shared by several benchmarks."""
 
 
-def make_parser(doc: str | None, *names: str) -> argparse.ArgumentParser:
-    """Return a parser with a benchmark's docstring as help and some of :data:`OPTIONS`."""
+def make_parser(doc: str | None, *names: str, **defaults: Any) -> argparse.ArgumentParser:
+    """Return a parser with a benchmark's docstring as help, some of :data:`OPTIONS`, and other defaults."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_options(parser, *names)
+    parser.set_defaults(**defaults)
     return parser
 
 
@@ -56,7 +61,7 @@ def add_options(parser: argparse.ArgumentParser | argparse._ArgumentGroup, *name
         parser.add_argument(name, **{**OPTIONS[name], **changed})
 
 
-def dtype_of(bf16: bool) -> torch.dtype:
+def compute_dtype(bf16: bool) -> torch.dtype:
     """Return the dtype for ``--bf16`` or its absence."""
     return torch.bfloat16 if bf16 else torch.float32
 
@@ -77,32 +82,30 @@ def environment(dtype: torch.dtype = torch.float32) -> dict[str, Any]:
 
 
 def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
+    path = Path("/proc/cpuinfo")
+    name = re.search(r"^model name\s*:(.+)", path.read_text(encoding="utf-8"), re.MULTILINE) if path.exists() else None
+    return name[1].strip() if name else platform.processor() or platform.machine()
 
 
 def environments(cells: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the distinct machines and versions of cells; see :class:`benchmarks.grid.work.Work`."""
-    found: list[dict[str, Any]] = []
-    for cell in cells:
-        if cell["environment"] not in found:
-            found.append(cell["environment"])
-    return found
+    return list({str(cell["environment"]): cell["environment"] for cell in cells}.values())
 
 
-def environment_lines(found: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Format machines and versions as list items."""
-    return ["- " + ", ".join(f"{name} {value}" for name, value in each.items()) for each in found]
+def environment_lines(machines: Iterable[Mapping[str, Any]]) -> str:
+    """Format machines and versions as a list."""
+    return "\n".join("- " + ", ".join(f"{name} {value}" for name, value in machine.items()) for machine in machines)
 
 
-def difference(values: np.ndarray) -> str:
+def percent(value: float) -> str:
+    """Format a share in percent; NaN gives an empty cell."""
+    return "" if np.isnan(value) else f"{100 * value:.1f}"
+
+
+def difference(values: ArrayLike) -> str:
     """Format the mean of paired differences with its bootstrap interval."""
     low, high = bootstrap_interval(values)
-    return f"{values.mean():+.1f} [{low:+.1f}, {high:+.1f}]"
+    return f"{np.mean(values):+.1f} [{low:+.1f}, {high:+.1f}]"
 
 
 def with_interval(values: Mapping[str, float], name: str, factor: float = 100.0) -> str:
@@ -111,19 +114,17 @@ def with_interval(values: Mapping[str, float], name: str, factor: float = 100.0)
     return f"{value:.1f} [{low:.1f}, {high:.1f}]"
 
 
-def mean_deviation(
-    values: Sequence[float] | np.ndarray, digits: int = 1, factor: float = 100.0, sign: Literal["-", "+"] = "-"
-) -> str:
+def mean_deviation(values: ArrayLike, digits: int = 1, factor: float = 100.0, sign: Literal["-", "+"] = "-") -> str:
     """Format mean ± standard deviation, by default in percent; ``sign="+"`` also shows plus signs."""
     numbers = factor * np.asarray(values, dtype=float)
     text = f"{numbers.mean():{sign}.{digits}f}"
     return f"{text} ± {numbers.std(ddof=1):.{digits}f}" if numbers.size > 1 else text
 
 
-def rounded(value: Any) -> Any:
+def round_floats(value: Any) -> Any:
     """Round all floats in JSON values to five places, to keep large files small."""
     if isinstance(value, Mapping):
-        return {key: rounded(part) for key, part in value.items()}
+        return {key: round_floats(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [rounded(part) for part in value]
+        return [round_floats(part) for part in value]
     return round(float(value), 5) if isinstance(value, (float, np.floating)) else value

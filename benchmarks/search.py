@@ -17,18 +17,19 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import torch
 
 from benchmarks.grid.work import Work
-from benchmarks.pages import document, explanation, table, write_results
+from benchmarks.pages import explanation, fill, write_results
 from benchmarks.records import environments, make_parser
 from simlte_st import Index, train
 from simlte_st.data import Document
@@ -50,159 +51,161 @@ SYSTEMS: dict[str, tuple[str | None, bool]] = {
 }
 """The model of an index (None for one trained on its documents), and whether the index has passages."""
 
-WAYS = {"text": "BM25", "dense": "vectors", "ranks": "ranks", "hybrid": "hybrid", "rerank": "hybrid, rerank"}
+MODES = {"text": "BM25", "dense": "vectors", "ranks": "ranks", "hybrid": "hybrid", "rerank": "hybrid, rerank"}
 """Titles of the columns."""
 
-READ = 24
+RERANKED = 24
 """Queries to rerank per set."""
 
 
-class Known(NamedTuple):
+class SearchSet(NamedTuple):
     """Documents, and queries with the ids of their relevant documents."""
 
     documents: list[Document]
     queries: list[tuple[str, set[str]]]
 
 
-def drawn(rows: Iterable[Any], count: int) -> list[Any]:
+def draw_rows(rows: Iterable[Any], count: int) -> list[Any]:
     """Draw at most ``count`` rows, in their original order."""
-    listed = list(rows)
-    return [listed[row] for row in sorted(np.random.default_rng(0).permutation(len(listed))[:count])]
+    rows = list(rows)
+    return [rows[row] for row in sorted(np.random.default_rng(0).permutation(len(rows))[:count])]
 
 
-def titled(pairs: Iterable[tuple[str, str]]) -> Known:
+def title_set(pairs: Iterable[tuple[str, str]]) -> SearchSet:
     """Make a document of each text and a query of its title."""
-    few = drawn((pair for pair in pairs if len(pair[1].split()) >= 50), DOCUMENTS)
-    queries = [(title, {str(number)}) for number, (title, _) in enumerate(few)]
-    return Known([Document(str(number), text) for number, (_, text) in enumerate(few)], drawn(queries, QUERIES))
+    pairs = draw_rows((pair for pair in pairs if len(pair[1].split()) >= 50), DOCUMENTS)
+    queries = [(title, {str(number)}) for number, (title, _) in enumerate(pairs)]
+    documents = [Document(str(number), text) for number, (_, text) in enumerate(pairs)]
+    return SearchSet(documents, draw_rows(queries, QUERIES))
 
 
-def load_sets(shared: Path, clones: list[Path]) -> dict[str, Known]:
+def load_sets(shared: Path, clones: list[Path]) -> dict[str, SearchSet]:
     """Return all sets by name."""
 
     def rows(name: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = pq.read_table(shared / f"{name}.parquet").to_pylist()
-        return found
+        return list(pq.read_table(shared / f"{name}.parquet").to_pylist())
 
     mails = (row["text"].strip().partition("\n") for row in rows("20newsgroups"))
     quotes = re.compile(r"\W|.*(writes|:\s*$)|(\S+\s*){1,3}$")  # or at most three words
     articles, wikipedia, cited = rows("politifact_articles"), rows("enwiki2014"), dict[str, set[str]]()
     for row in rows("aan_citations"):
         cited.setdefault(row["citing"], {row["cited"]}).add(row["cited"])
-    citing, targets = drawn(cited.items(), 4 * QUERIES), set().union(*cited.values())
-    papers = [row for row in rows("aan_papers") if row["id"] in targets | dict(citing).keys()]
-    found = {
-        "arXiv, titles": titled((row["title"], row["abstract"]) for row in rows("arxiv_abstracts")),
-        "Wikipedia, titles": titled((row["title"], row["text"].removeprefix(row["title"])) for row in wikipedia),
-        "e-mails, first lines": titled((line, text) for line, _, text in mails if not quotes.match(line)),
-        "PolitiFact, claims": titled((row["claim"], row["text"]) for row in articles),
-        "PolitiFact, tweets": Known(
-            [Document(str(row["id"]), row["text"]) for row in articles],
-            drawn(((row["text"], {*map(str, row["article_ids"])}) for row in rows("politifact_tweets")), QUERIES),
-        ),
-        "AAN, cited papers": Known(
-            [Document(row["id"], row["text"], metadata={"cited": row["id"] in targets}) for row in papers],
-            citing,
-        ),
-    }  # fmt: skip
+    citing, targets = draw_rows(cited.items(), 4 * QUERIES), set().union(*cited.values())
+    papers = [
+        Document(row["id"], row["text"], metadata={"cited": row["id"] in targets})
+        for row in rows("aan_papers")
+        if row["id"] in targets | dict(citing).keys()
+    ]
+    checks = [Document(str(row["id"]), row["text"]) for row in articles]
+    tweets = ((row["text"], {*map(str, row["article_ids"])}) for row in rows("politifact_tweets"))
+    sets = {
+        "arXiv, titles": title_set((row["title"], row["abstract"]) for row in rows("arxiv_abstracts")),
+        "Wikipedia, titles": title_set((row["title"], row["text"].removeprefix(row["title"])) for row in wikipedia),
+        "e-mails, first lines": title_set((line, text) for line, _, text in mails if not quotes.match(line)),
+        "PolitiFact, claims": title_set((row["claim"], row["text"]) for row in articles),
+        "PolitiFact, tweets": SearchSet(checks, draw_rows(tweets, QUERIES)),
+        "AAN, cited papers": SearchSet(papers, citing),
+    }
     for clone in clones:
-        texts = proposals(clone)
-        found[f"{clone.name}, titles"] = titled(texts.values())
+        texts = read_proposals(clone)
+        sets[f"{clone.name}, titles"] = title_set(texts.values())
         if clone.name == "peps":
-            questions = [(asked, {*numbers}) for asked, numbers in read_json(QUESTIONS)]
-            found["peps, questions"] = Known([Document(number, text) for number, (_, text) in texts.items()], questions)
-    return found
+            documents = [Document(number, text) for number, (_, text) in texts.items()]
+            queries = [(question, {*numbers}) for question, numbers in read_json(QUESTIONS)]
+            sets["peps, questions"] = SearchSet(documents, queries)
+    return sets
 
 
-def proposals(clone: Path) -> dict[str, tuple[str, str]]:
+def read_proposals(clone: Path) -> dict[str, tuple[str, str]]:
     """Return titles and texts of enhancement proposals by number."""
-    found = {}
+    proposals = {}
     for path in sorted(clone.glob("*/[ep]*p-*.[rm][sd]*")):
         head, _, text = path.read_text(encoding="utf-8").partition("\n\n")
         if text.strip() and (title := re.search(r"^title:\s*(.+)", head, re.IGNORECASE | re.MULTILINE)):
-            found[path.stem.partition("-")[2]] = title[1], text
-    return found
+            proposals[path.stem.partition("-")[2]] = title[1], text
+    return proposals
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = make_parser(__doc__, "--shared", "--output")
+    parser = make_parser(__doc__, "--shared", "--output", "--work", work="search.work")
     parser.add_argument("--clones", type=Path, nargs="*", default=[], help="clones of proposals (default: none)")
-    parser.add_argument("--work", type=Path, default=Path("search.work"), help="folder of indices and results")
     options = parser.parse_args(argv)
     torch.set_num_threads(1)
     work, cells = Work(options.work), dict[str, dict[str, Any]]()
     for system in SYSTEMS:
-        for name, known in load_sets(options.shared, options.clones).items():
-            cell, folder = f"{system}/{name}", options.work / "indices" / name
-            work.finish_aloud(cell, {}, lambda known=known, folder=folder: measured(known, system, folder))  # type: ignore[misc]  # noqa: B023
+        for name, data in load_sets(options.shared, options.clones).items():
+            cell, job = f"{system}/{name}", partial(measure, data, system, options.work / "indices" / name)
+            work.finish_aloud(cell, {}, job)
             cells.setdefault(system, {})[name] = work.find(cell, {})
     write_results("search", {"systems": cells}, options.output)
 
 
-def measured(known: Known, system: str, folder: Path) -> dict[str, Any]:
+def measure(data: SearchSet, system: str, folder: Path) -> dict[str, Any]:
     """Return the rank of the first relevant hit by search mode and query (0 for none), and seconds of reranking."""
     model, parts = SYSTEMS[system]
     if model is None:
         model = str(folder / "model")
-        train(known.documents, model, static=True, bf16=False, keep="trained", progress=False, overwrite=True)
+        train(data.documents, model, static=True, bf16=False, keep="trained", progress=False, overwrite=True)
     index = Index.create(folder / system, model, parts=parts, overwrite=True)
-    index.add(known.documents, progress=False)
+    index.add(data.documents, progress=False)
     search: Any = partial(index.link, where="cited") if "cited" in index.columns else index.search
     encoder = load_model(PACKAGED_BASE, dtype=torch.float32).model if system.endswith("rerank") else None
     ranks: dict[str, list[int]] = {}
     seconds: list[float] = []
-    for asked, right in known.queries[: READ if encoder else None]:
-        found = {mode: [hit.id for hit in search(asked, top_k=FIRST, mode=mode)] for mode in get_args(Mode)}
+    for query, relevant in data.queries[: RERANKED if encoder else None]:
+        hits = {mode: [hit.id for hit in search(query, top_k=FIRST, mode=mode)] for mode in get_args(Mode)}
         fused = Counter[str]()
         for mode in ("dense", "text"):
-            fused.update({name: 1 / (10 + rank) for rank, name in enumerate(found[mode], start=1)})  # type: ignore[misc]
-        found["ranks"] = sorted(fused, key=lambda name: (-fused[name], name))[:FIRST]
+            fused.update({name: 1 / (10 + rank) for rank, name in enumerate(hits[mode], start=1)})  # type: ignore[misc]
+        hits["ranks"] = sorted(fused, key=lambda name: (-fused[name], name))[:FIRST]
         if encoder:
-            began = time.process_time()
-            found["rerank"] = [hit.id for hit in search(asked, top_k=FIRST, rerank=encoder)]
-            seconds.append(time.process_time() - began)
-        for way, names in found.items():
-            rank = next((rank for rank, name in enumerate(names, start=1) if name in right), 0)
-            ranks.setdefault(way, []).append(rank)
+            start = time.process_time()
+            hits["rerank"] = [hit.id for hit in search(query, top_k=FIRST, rerank=encoder)]
+            seconds.append(time.process_time() - start)
+        for mode, names in hits.items():
+            rank = next((rank for rank, name in enumerate(names, start=1) if name in relevant), 0)
+            ranks.setdefault(mode, []).append(rank)
     return {"ranks": ranks, "seconds": seconds}
 
 
-def page(record: dict[str, Any]) -> str:
+def page(record: Mapping[str, Any]) -> str:
     """Return the page of the results."""
-    blocks, firsts = [], []
+    tables, firsts = {}, []
     for system, cells in record["systems"].items():
-        results = {name: cell["result"] for name, cell in cells.items()}
-        ways = [way for way in WAYS if all(way in result["ranks"] for result in results.values())]
-        ranks = {name: [np.array(result["ranks"][way]) for way in ways] for name, result in results.items()}
-        found = {name: [reciprocal(own) for own in each] for name, each in ranks.items()}
-        found["mean"] = np.mean([*found.values()], axis=0).tolist()
-        lines = []
-        for name, values in found.items():
-            line = {"MRR": f"{name} ({len(ranks[name][0])})" if name in ranks else name}
-            line |= {WAYS[way]: f"{value:.3f}" for way, value in zip(ways, values, strict=True)}
-            line["hybrid - better half"] = f"{values[ways.index('hybrid')] - max(values[:2]):+.3f}"
-            seconds = results.get(name, {}).get("seconds")
-            lines.append(line | {"seconds": f"{median(seconds):.1f}" if seconds else ""})
+        ranks = read_ranks(cells)
+        scores = mean_reciprocal_ranks(ranks)
+        gaps = scores["hybrid"] - scores[["BM25", "vectors"]].max(axis=1)
+        lines = scores.map("{:.3f}".format).assign(**{"hybrid - better half": gaps.map("{:+.3f}".format)})
+        titles = {name: f"{name} ({count})" for name, count in ranks.groupby("set").size().items()}
+        lines["seconds"] = median_seconds(cells).map("{:.1f}".format)
+        tables[system] = lines.rename(titles).rename_axis("MRR")
         for first in (1, 3, 10):
-            shares = [[100 * ((own > 0) & (own <= first)).mean() for own in each] for each in ranks.values()]
-            means = zip(ways, np.mean(shares, axis=0), strict=True)
-            firsts.append({"": f"{system}, top {first}"} | {WAYS[way]: f"{mean:.1f}" for way, mean in means})
-        blocks += [f"## {system}", table(lines)]
-    return document(
-        "# Search quality",
-        explanation(__doc__),
-        *blocks,
-        "## Queries with a relevant hit",
-        "Percentage of queries with a relevant document in the top 1, 3 and 10, averaged over the sets.",
-        table(firsts),
-        machines=environments(cell for cells in record["systems"].values() for cell in cells.values()),
-        command="python -m benchmarks.search --shared SHARED_DATA --clones peps EIPs",
-    )
+            shares = 100 * (ranks <= first).groupby("set").mean().mean()
+            firsts.append({"": f"{system}, top {first}", **shares.map("{:.1f}".format)})
+    machines = environments(cell for cells in record["systems"].values() for cell in cells.values())
+    return fill("search.md", explanation=explanation(__doc__), tables=tables, firsts=firsts, environments=machines)
 
 
-def reciprocal(ranks: np.ndarray) -> float:
-    """Return the mean reciprocal rank."""
-    return float(np.where(ranks, 1 / np.maximum(ranks, 1), 0).mean())
+def read_ranks(cells: Mapping[str, Any]) -> pd.DataFrame:
+    """Return the rank of the first relevant hit by set and query, infinite for none, with a column for each mode.
+
+    Modes that some set lacks are left out.
+    """
+    sets = {name: pd.DataFrame(cell["result"]["ranks"]) for name, cell in cells.items()}
+    ranks = pd.concat(sets, names=["set", "query"]).replace(0, np.inf).dropna(axis=1)
+    return ranks[[mode for mode in MODES if mode in ranks]].rename(columns=MODES)
+
+
+def mean_reciprocal_ranks(ranks: pd.DataFrame) -> pd.DataFrame:
+    """Return MRR by set and mode, and the mean over the sets."""
+    scores = (1 / ranks).groupby("set", sort=False).mean()
+    return pd.concat([scores, scores.mean().to_frame("mean").T])
+
+
+def median_seconds(cells: Mapping[str, Any]) -> pd.Series:
+    """Return the median seconds of reranking by set, if it was measured."""
+    seconds = {name: cell["result"]["seconds"] for name, cell in cells.items()}
+    return pd.Series({name: median(turns) for name, turns in seconds.items() if turns}, dtype=float)
 
 
 if __name__ == "__main__":

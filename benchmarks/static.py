@@ -25,23 +25,23 @@ import copy
 import logging
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path
-from statistics import mean
 from typing import Any
 
-import numpy as np
+import pandas as pd
 import torch
 from sentence_transformers import SentenceTransformer
 
-from benchmarks.bank.outcomes import FEW, FULL, means, outcomes
+from benchmarks import embeddings
+from benchmarks.bank.outcomes import means
 from benchmarks.bank.sets import BankSet, load_sets
+from benchmarks.embeddings import LSA, OUTCOMES, TFIDF, WORDS, Result
 from benchmarks.grid.work import Work
 from benchmarks.nli.tasks import load_pairs, similarity
-from benchmarks.pages import document, explanation, table, write_results
-from benchmarks.readers import latent_rows, tfidf_rows
-from benchmarks.records import RESULTS, TFIDF_INVERSE_L2, difference, environments, make_parser, mean_deviation
+from benchmarks.pages import explanation, fill, write_results
+from benchmarks.records import RESULTS, difference
 from simlte_st import to_static, train
 from simlte_st.files import read_json
 from simlte_st.models.loading import load_model
@@ -49,109 +49,85 @@ from simlte_st.models.lsa import end_with_lsa
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.models.static import is_static
 from simlte_st.reading.document import LONG, Document
-from simlte_st.words.sentences import tokenizer_counter
 
 SETS = ("ag_news", "arxiv", "20news", "bbc", "fakenews", "movie_reviews", "brown", "sotu")
-TFIDF, LSA = "TF-IDF", "LSA"
 DISTILLED, SHIPPED = "static, distilled", "simlte-static"
 TRAINED, TRAINED_LSA = "static, DocSplit", "static, DocSplit + LSA"
 TRAINED_MODULE = "static, DocSplit, LSA module"
 AT_256, WHOLE = "MiniLM at 256", "MiniLM whole"
 ADAPTED_256 = "MiniLM adapted, at 256"
 ROWS = (TFIDF, LSA, DISTILLED, SHIPPED, TRAINED, TRAINED_MODULE, TRAINED_LSA, AT_256, ADAPTED_256, WHOLE)
-KEPT = {AT_256: "MiniLM at 256", WHOLE: "MiniLM chunk-mean"}
+MODELS_ROWS = {AT_256: "MiniLM at 256", WHOLE: "MiniLM chunk-mean"}
 """Names of rows on the page of models."""
 
-Result = Mapping[str, Any]
+RECIPES = {AT_256: "base", ADAPTED_256: "docsplit, temperature 0.5"}
+"""Recipes of rows on the page of the verdict."""
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    parser = make_parser(__doc__, "--shared", "--output")
-    jobs = [
-        row for row in ROWS if row not in (TRAINED_LSA, TRAINED_MODULE, ADAPTED_256, WHOLE)
-    ]  # not made by themselves
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS, metavar="NAME")
-    parser.add_argument("--rows", nargs="+", choices=jobs, default=jobs, metavar="NAME", help=", ".join(jobs))
-    parser.add_argument("--documents", type=int, default=600, metavar="N", help="further documents per set")
-    parser.add_argument("--held-out", type=int, default=300, metavar="N", help="evaluated documents per set")
-    parser.add_argument("--seeds", type=int, default=3, help="training runs of static models (default: %(default)s)")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--work", type=Path, default=Path("static.work"), help="folder of finished parts")
+def main(argv: list[str] | None = None) -> None:
+    jobs = [row for row in ROWS if row not in (TRAINED_LSA, TRAINED_MODULE, ADAPTED_256, WHOLE)]
+    parser = embeddings.make_comparison_parser(
+        __doc__, "--shared", sets=SETS, rows=jobs, documents=600, held_out=300, seeds=3, work="static.work"
+    )
     options = parser.parse_args(argv)
     torch.set_num_threads(options.threads)
     settings = {name: getattr(options, name) for name in ("documents", "held_out", "threads")}
-    work = Work(options.work)
+    work, seeds = Work(options.work), {row: options.seeds if row == TRAINED else 1 for row in options.rows}
     for data in load_sets(options.shared, list(options.sets), options.documents, options.held_out):
-        work.finish(f"lengths/{data.name}", settings, partial(lengths, data))
-        for row in options.rows:
-            for seed in range(options.seeds if row == TRAINED else 1):
-                job = partial(judge, data, row, seed, options.shared)
-                work.finish_aloud(f"cells/{data.name}/{row}/{seed}", settings, job)
-    write_results("static", record(work, settings), options.output)
+        work.finish(f"lengths/{data.name}", settings, partial(embeddings.measure_sizes, data, PACKAGED_BASE))
+        embeddings.compare(work, settings, data.name, seeds, partial(judge, data, shared=options.shared))
+    write_results("static", with_copies(embeddings.finished_record(work, settings)), options.output)
 
 
-def record(work: Work, settings: Result) -> Result:
-    """Return all finished results, plus those of the pages ``models`` and ``verdict`` on the same sets."""
-    cells = list(work.cells("cells/*/*/*"))
-    results: dict[str, dict[str, list[Result]]] = {}
-    for path, cell in cells:
-        for row, found in cell["result"].items():
-            results.setdefault(path.parts[1], {}).setdefault(row, []).append(found)
-    known = read_json(RESULTS / "models.json")["results"]
-    for name, rows in results.items():
-        rows[ADAPTED_256] = of_verdict(name, "docsplit, temperature 0.5")
-        rows.setdefault(AT_256, of_verdict(name, "base"))
-        if name in known:
-            rows.setdefault(WHOLE, [{**means(known[name][KEPT[WHOLE]]), "kept": True}])
-    return {
-        "settings": settings,
-        "long": LONG,
-        "sets": {path.stem: cell["result"] for path, cell in work.cells("lengths/*")},
-        "results": results,
-        "encoders": {row: {"stsb": known["stsb"][row]["spearman"]} for row in KEPT.values()},
-        "environments": environments(cell for _, cell in cells),
-    }
+def with_copies(record: dict[str, Any]) -> dict[str, Any]:
+    """Add results of the pages ``models`` and ``verdict`` on the same sets, for rows that were not measured."""
+    verdict = read_json(RESULTS / "verdict.json")["judged"]
+    models = {(cell["set"], cell["row"]): cell for cell in read_json(RESULTS / "models.json")["results"]}
+    copies: list[dict[str, Any]] = []
+    for name in record["sets"]:
+        for row, recipe in RECIPES.items():
+            for run in verdict[name]:
+                if run["recipe"] == recipe and not run["stage"]:
+                    scores = {outcome: run["outcomes"][outcome]["value"] for outcome in OUTCOMES}
+                    copies.append({"set": name, "row": row, "seed": run["seed"], **scores})
+        if cell := models.get((name, MODELS_ROWS[WHOLE])):
+            copies.append({"set": name, "row": WHOLE, "seed": 0, **means(cell)})
+    measured = {(cell["set"], cell["row"]) for cell in record["results"]}
+    copies = [{**cell, "kept": True} for cell in copies if (cell["set"], cell["row"]) not in measured]
+    similarities = {row: models["stsb", title]["spearman"] for row, title in MODELS_ROWS.items()}
+    return {**record, "results": record["results"] + copies, "long": LONG, "stsb": similarities}
 
 
-def judge(data: BankSet, row: str, seed: int, shared: Path) -> Result:
-    """Evaluate a row on a set; a training also gives the rows with an LSA."""
-    texts = [document.text for document in data.held]
-    if row == TFIDF:
-        return {row: means(outcomes(data, tfidf_rows(texts), TFIDF_INVERSE_L2))}
-    if row == LSA:
-        vectors = latent_rows([document.text for document in (*data.train, *data.held)])[len(data.train) :]
-        return {row: means(outcomes(data, vectors))}
-    found: dict[str, Any] = {}
-    for name, model, seconds in make(row, [*data.train, *data.held], seed):
-        began = time.process_time()
-        vectors = np.asarray(model.encode(texts, batch_size=16, show_progress_bar=False), dtype=np.float32)
-        found[name] = {
-            "encoding": time.process_time() - began,
-            "training": seconds,
-            **means(outcomes(data, vectors)),
-            **({"stsb": similarity(model, load_pairs(shared, "STSb", None))["spearman"]} if is_static(model) else {}),
-        }
-    return found
+def judge(data: BankSet, row: str, seed: int, shared: Path) -> Mapping[str, Result]:
+    """Evaluate a row on a set; a training also gives the row with an LSA."""
+    if row in WORDS:
+        return {row: embeddings.judge_words(data, row)}
+    results = {}
+    for name, model, seconds in make_models(row, [*data.train, *data.held], seed):
+        results[name] = {"training": seconds, **embeddings.judge_model(data, model)}
+        if is_static(model):
+            results[name]["stsb"] = similarity(model, load_pairs(shared, "STSb", None))["spearman"]
+    return results
 
 
-def make(row: str, documents: list[Document], seed: int) -> Iterator[tuple[str, SentenceTransformer, float]]:
+def make_models(row: str, documents: list[Document], seed: int) -> Iterator[tuple[str, SentenceTransformer, float]]:
     """Yield the models of a row with the seconds to make them."""
     if row != TRAINED:
-        yield row, fixed(row), 0.0
+        yield row, load_untrained(row), 0.0
         return
-    began = time.process_time()
+    start = time.process_time()
     with tempfile.TemporaryDirectory() as folder:
         settings = {"static": True, "seed": seed, "bf16": False, "progress": False}
         train(documents, f"{folder}/model", held_out=0.0, keep="trained", lsa=0, **settings)
         model = load_model(f"{folder}/model", dtype=torch.float32).model
-    trained = time.process_time() - began
+    seconds = time.process_time() - start
     folded = copy.deepcopy(model)
     end_with_lsa([folded], documents, seed=seed)
-    yield from ((TRAINED, model, trained), (TRAINED_LSA, folded, time.process_time() - began))
+    yield from ((TRAINED, model, seconds), (TRAINED_LSA, folded, time.process_time() - start))
 
 
 @cache
-def fixed(row: str) -> SentenceTransformer:
+def load_untrained(row: str) -> SentenceTransformer:
     """Return a model that is not trained on documents."""
     if row == DISTILLED:
         with tempfile.TemporaryDirectory() as folder:
@@ -160,113 +136,67 @@ def fixed(row: str) -> SentenceTransformer:
     return load_model(SHIPPED if row == SHIPPED else PACKAGED_BASE, dtype=torch.float32).model
 
 
-def of_verdict(name: str, recipe: str) -> list[Result]:
-    """Return the results of a recipe on a set from ``verdict.json``, one per seed."""
-    trained = read_json(RESULTS / "verdict.json")["judged"][name]
-    return [
-        {"kept": True, **{key: entry["outcomes"][key]["value"] for key in (FEW, FULL)}}
-        for entry in trained
-        if entry["recipe"] == recipe and not entry["stage"]
-    ]
-
-
-def lengths(data: BankSet) -> Result:
-    """Return the number of documents of a set, and its median tokens and words."""
-    texts = [document.text for document in (*data.train, *data.held)]
-    counts = tokenizer_counter(load_model(PACKAGED_BASE).model.tokenizer)(texts)
-    return {
-        "documents": len(texts),
-        "judged": len(data.held),
-        "tokens": float(np.median(counts)),
-        "words": float(np.median([len(text.split()) for text in texts])),
-    }
-
-
 def page(record: Result) -> str:
     """Return the page of the results."""
-    results, sets, least = record["results"], record["sets"], record["long"]
-    names = sorted(sets, key=lambda name: sets[name]["words"])
-    groups = {
-        f"sets from {least} words": [name for name in names if sets[name]["words"] >= least],
-        "shorter sets": [name for name in names if sets[name]["words"] < least],
-        "all sets": names,
-    }
-
-    def values(name: str, row: str, key: str) -> list[float]:
-        return [each[key] for each in results[name].get(row, ()) if key in each]
-
-    def cell(name: str, row: str, key: str) -> str:
-        kept = any("kept" in each for each in results[name].get(row, ()))
-        found = values(name, row, key)
-        return mean_deviation(found) + "*" * kept if found else ""
-
-    def average(group: Sequence[str], row: str, key: str) -> str:
-        found = [values(name, row, key) for name in group]
-        return f"{100 * mean(map(mean, found)):.1f}" if found and all(found) else ""
-
-    def against(group: Sequence[str], ours: str, theirs: str, key: str) -> str:
-        pairs = [(values(name, ours, key), values(name, theirs, key)) for name in group]
-        found = np.array([100 * (mean(one) - mean(other)) for one, other in pairs if one and other])
-        return difference(found) if len(found) > 1 else ""
-
-    blocks = [
-        "# Static embeddings of your own documents",
-        explanation(__doc__),
-        table(
-            {"": title, **{name: f"{sets[name][key]:,.0f}" for name in names}}
-            for title, key in (("documents", "documents"), ("evaluated", "judged"), ("words (median)", "words"),
-                               ("tokens (median)", "tokens"))
-        ),
-    ]  # fmt: skip
-    for title, key in (("5 labels per class", FEW), ("the labels of half of the documents", FULL)):
-        of_groups = {"all sets": names, f"from {least} words": groups[f"sets from {least} words"]}
-        blocks += [
-            f"## Macro-F1, {title}",
-            table(
-                {"": row, **{name: cell(name, row, key) for name in names},
-                 **{group: average(of_groups[group], row, key) for group in of_groups}}
-                for row in ROWS
-            ),
-        ]  # fmt: skip
-    timed = [name for name in names if values(name, AT_256, "encoding")]
-    judged, documents = (sum(sets[name][key] for name in timed) for key in ("judged", "documents"))
-    return document(
-        *blocks,
-        "Differences are paired by set, with 95% bootstrap intervals over sets:",
-        table(
-            {
-                "5 labels per class / half": f"{TRAINED_LSA} against {other}",
-                **{
-                    title: " / ".join(filter(None, (against(group, TRAINED_LSA, other, key) for key in (FEW, FULL))))
-                    for title, group in groups.items()
-                },
-            }
-            for other in (DISTILLED, TRAINED, TRAINED_MODULE, LSA, AT_256, WHOLE, ADAPTED_256)
-        ),
-        "## Time, short texts",
-        f"Seconds to train on {documents:,} documents of {len(timed)} sets ({', '.join(timed)}) and to "
-        f"encode the {judged:,} evaluated ones.",
-        table(costs(record, timed, row) for row in ROWS),
-        machines=record["environments"],
-        command="python -m benchmarks.static --shared DATA",
+    groups, timed = set_groups(record), timed_sets(record)
+    averages = {title: groups[title] for title in ("all sets", f"from {record['long']} words")}
+    return fill(
+        "static.md",
+        explanation=explanation(__doc__),
+        record=record,
+        sizes=embeddings.size_cells(record, groups["all sets"]),
+        scores=embeddings.score_cells(record, ROWS, groups["all sets"], averages),
+        differences=set_differences(record),
+        timed=timed,
+        totals=pd.DataFrame(record["sets"])[timed].sum(axis=1),
+        costs=costs(record).map(lambda total: f"{total:,.1f}" if total > 0 else ""),
     )
 
 
-def costs(record: Result, timed: Sequence[str], row: str) -> dict[str, str]:
-    """Return a row of the table of costs: seconds on the timed sets, and the score on short texts."""
-    found = [record["results"][name].get(row, ()) for name in timed]
-    seconds = {
-        title: sum(mean(each.get(key, 0.0) for each in by_seed) for by_seed in found) if found and all(found) else 0.0
-        for title, key in (("s to train", "training"), ("s to encode", "encoding"))
-    }
-    of_sets = record["results"].values()
-    short = [each["stsb"] for rows in of_sets for each in rows.get(row, ()) if "stsb" in each]
-    short = short or ([record["encoders"][KEPT[row]]["stsb"]] if row in KEPT else [])
+def set_groups(record: Result) -> dict[str, list[str]]:
+    """Return all sets by length, and those with long and with shorter documents."""
+    words = pd.DataFrame(record["sets"]).T["words"].sort_values(kind="stable")
+    long = words >= record["long"]
     return {
-        "": row,
-        **{title: f"{total:,.1f}" if total else "" for title, total in seconds.items()},
-        "STS-B": f"{100 * mean(short):.1f}" if short else "",
+        f"from {record['long']} words": [*words.index[long]],
+        "shorter sets": [*words.index[~long]],
+        "all sets": [*words.index],
     }
+
+
+def set_differences(record: Result) -> pd.DataFrame:
+    """Return the cells of differences between the default and other rows, with few and with many labels."""
+    results, scores = pd.DataFrame(record["results"]), []
+    for outcome in OUTCOMES:
+        means = embeddings.set_means(results, outcome).reindex(ROWS)
+        scores.append(100 * (means.loc[TRAINED_LSA] - means))
+
+    def cell(row: str, names: list[str]) -> str:
+        pairs = [differences.loc[row, names].dropna() for differences in scores]
+        return " / ".join(difference(values) for values in pairs if len(values) > 1)
+
+    rows = (DISTILLED, TRAINED, TRAINED_MODULE, LSA, AT_256, WHOLE, ADAPTED_256)
+    groups = {title.replace("from", "sets from"): names for title, names in set_groups(record).items()}
+    return pd.DataFrame(
+        {title: [cell(row, names) for row in rows] for title, names in groups.items()},
+        index=pd.Index([f"{TRAINED_LSA} against {row}" for row in rows], name="5 labels per class / half"),
+    )
+
+
+def timed_sets(record: Result) -> list[str]:
+    """Return the sets on which the encoder was timed, by length."""
+    timed = {cell["set"] for cell in record["results"] if cell["row"] == AT_256 and "encoding" in cell}
+    return [name for name in set_groups(record)["all sets"] if name in timed]
+
+
+def costs(record: Result) -> pd.DataFrame:
+    """Return the seconds of each row on the timed sets, and its score on short texts."""
+    titles = {"training": "s to train", "encoding": "s to encode"}
+    results = pd.DataFrame(record["results"]).reindex(columns=["set", "row", *titles, "stsb"])
+    by_set, timed = results.groupby(["row", "set"]).mean().unstack().reindex(ROWS), timed_sets(record)
+    totals = {title: by_set[key][timed].sum(axis=1, skipna=False) for key, title in titles.items()}
+    similarities = results.groupby("row")["stsb"].mean().reindex(ROWS).fillna(pd.Series(record["stsb"]))
+    return pd.DataFrame({**totals, "STS-B": 100 * similarities}).rename_axis(None)
 
 
 if __name__ == "__main__":

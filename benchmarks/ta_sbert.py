@@ -25,7 +25,7 @@ from benchmarks.nli import tasks
 from benchmarks.nli.tasks import SENTEVAL, STS
 from benchmarks.nli.training import ROWS, InferencePairs, PaperRow, load_inference, make_model, train_row
 from benchmarks.pages import write_results
-from benchmarks.records import dtype_of, environments, make_parser
+from benchmarks.records import compute_dtype, environments, make_parser
 from simlte_st.models.names import PACKAGED_BASE
 
 
@@ -88,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(argv)
     if options.threads:
         torch.set_num_threads(options.threads)
-    work, bench = Work(options.work, dtype_of(options.bf16)), NliBenchmark(options)
+    work, bench = Work(options.work, compute_dtype(options.bf16)), NliBenchmark(options)
     names = ("pairs", "sts_pairs", "transfer_texts", "bf16", "learning_rate")
     settings = {name: getattr(options, name) for name in names}
     work.finish_aloud("baselines/TF-IDF", settings, bench.tfidf)

@@ -38,7 +38,7 @@ from sentence_transformers.util import batch_to_device, get_device_name
 from transformers import AutoModelForMaskedLM, DataCollatorForLanguageModeling
 
 from benchmarks.pages import document, explanation, table, write_results
-from benchmarks.records import dtype_of, environment, make_parser
+from benchmarks.records import compute_dtype, environment, make_parser
 from benchmarks.timing import process_memory, ratio_range, run_module
 from simlte_st import train
 from simlte_st.compat import quiet_transformers
@@ -87,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                 row = {"source": Path(source).name, "tokens": length, "batch_size": options.batch_size}
                 speeds = time_sides(corpus, length, options)
                 peaks = {side: measure_step_memory(side, source, length, options) for side in SIDES}
-                versions = environment(dtype_of(options.bf16))
+                versions = environment(compute_dtype(options.bf16))
                 rows.append({**row, **speeds, "peak_bytes": peaks, "environment": versions})
                 write_results(PAGE, {"rows": rows}, options.output)
 
@@ -104,7 +104,7 @@ def time_whole_run(source: str, options: argparse.Namespace) -> dict[str, Any]:
         "training": f"{result.steps} steps of {size} documents in {result.seconds:.1f} s",
         "trained documents / s": f"{result.steps * size / result.seconds:.1f}",
         "whole run": f"{seconds:.1f} s",
-        "environment": environment(dtype_of(options.bf16)),
+        "environment": environment(compute_dtype(options.bf16)),
     }
 
 

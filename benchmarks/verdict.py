@@ -23,7 +23,7 @@ from benchmarks.bank.page import write_pages
 from benchmarks.bank.recipes import RECIPES
 from benchmarks.bank.sets import FILES, SAMPLES, display_name, load_sets
 from benchmarks.grid.work import Work
-from benchmarks.records import dtype_of, environment, make_parser, rounded
+from benchmarks.records import compute_dtype, environment, make_parser, round_floats
 from simlte_st.files import read_json, write_json
 from simlte_st.models.names import PACKAGED_BASE
 
@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     torch.set_num_threads(arguments.threads)
     loaded = load_sets(arguments.shared, arguments.data, arguments.train_documents, arguments.held_out)
     sets = {data.name: data for data in loaded}
-    work = Work(arguments.work, dtype_of(arguments.bf16))
+    work = Work(arguments.work, compute_dtype(arguments.bf16))
     bank = Bank(work, sets, arguments.steps, arguments.bf16, arguments.base)
     if not arguments.report:
         for name in sets:
@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         judged = merge_earlier(judged, earlier["judged"])
         words = read_json(arguments.earlier.with_name("recipe.json"))["words"] | words
         settings |= {"sets": earlier["sets"] | settings["sets"], "environment": earlier["environment"]}
-    write_json(arguments.results / "verdict.json", rounded({**settings, "judged": judged}))
+    write_json(arguments.results / "verdict.json", round_floats({**settings, "judged": judged}))
     write_json(arguments.results / "recipe.json", {**settings, "words": words})
     write_pages(judged, words, settings, arguments.results)
 

@@ -18,7 +18,7 @@ import transformers
 from packaging.version import Version
 from sentence_transformers import SentenceTransformer
 
-from benchmarks.readme_numbers import FIGURE, figure, filled, pages
+from benchmarks.readme_numbers import FIGURE, figure, fill_blocks, pages
 from simlte_st.cli.app import build
 from simlte_st.cli.main import _DASH
 
@@ -126,7 +126,7 @@ def test_links_resolve(path: Path) -> None:
 def test_numbers_match_the_results(path: Path) -> None:
     """If this fails, run python -m benchmarks.readme_numbers."""
     text = path.read_text(encoding="utf-8")
-    assert filled(text) == text
+    assert fill_blocks(text) == text
 
 
 def test_figure_matches_the_results() -> None:

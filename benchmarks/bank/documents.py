@@ -23,7 +23,7 @@ from benchmarks.bank.make import BASE, Bank
 from benchmarks.bank.outcomes import FEW, FULL, Probe, probes
 from benchmarks.bank.sets import SAMPLES, BankSet, load_sets
 from benchmarks.grid.work import Work
-from benchmarks.records import RESULTS, dtype_of, environment, make_parser
+from benchmarks.records import RESULTS, compute_dtype, environment, make_parser
 from simlte_st.evaluation.probe import resampled_macro_f1
 from simlte_st.files import read_json, write_json
 
@@ -40,13 +40,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     encoders: list[dict[str, Any]] = []
     for data in load_sets(arguments.shared, arguments.data, arguments.train_documents, arguments.held_out):
         for folder in arguments.work:
-            bank = Bank(Work(folder, dtype_of(arguments.bf16)), {data.name: data}, 0, arguments.bf16)
+            bank = Bank(Work(folder, compute_dtype(arguments.bf16)), {data.name: data}, 0, arguments.bf16)
             for ratios in interval_ratios(bank, data):
                 encoders.append({"set": data.name, "work": folder.name, **ratios})
                 print(encoders[-1], flush=True)
     medians = {key: round(median(ratios[key] for ratios in encoders), 2) for key in (FEW, FULL)}
     record = {"command": "python -m benchmarks.bank.documents", "wider": medians, "encoders": encoders}
-    write_json(arguments.results / FILE, {**record, "environment": environment(dtype_of(arguments.bf16))})
+    write_json(arguments.results / FILE, {**record, "environment": environment(compute_dtype(arguments.bf16))})
 
 
 def interval_ratios(bank: Bank, data: BankSet) -> list[dict[str, Any]]:

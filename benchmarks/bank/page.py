@@ -8,14 +8,15 @@ Rebuilds the pages from ``results/verdict.json`` and ``results/recipe.json``, an
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import pandas as pd
 
 from benchmarks import pages
-from benchmarks.bank import documents
-from benchmarks.bank.judge import MEASURES, SIMILARITIES, STRUCTURE
+from benchmarks.bank import documents, trust
+from benchmarks.bank.judge import STRUCTURE
 from benchmarks.bank.make import BASE
 from benchmarks.bank.outcomes import CITES, FEW, FULL
 from benchmarks.bank.sets import FILES
@@ -23,19 +24,11 @@ from benchmarks.bank.trust import (
     Entry,
     Judged,
     Judgement,
-    base_name,
-    calibration,
-    coefficients,
-    count_longer,
-    count_outcomes,
     label_outcome,
     left_out,
-    recipe_family,
-    recipe_name,
     select_kind,
     set_name,
     trained_encoders,
-    training_length,
 )
 from benchmarks.records import RESULTS, mean_deviation
 from simlte_st.evaluation.verdict import LIKELY, RECORD_FILE
@@ -49,6 +42,15 @@ KEPT = f"{PRESET}, or the base by the verdict"
 
 SAYS = {-1: "hurt", 0: "unclear", 1: "helped"}
 STAGES = {"": "", "third": ", a third", "half way": ", half way back"}
+PARTS = {
+    "data set left out": set_name,
+    "family of recipes left out": trust.recipe_family,
+    "training left out": trust.training_length,
+    "base left out": trust.base_name,
+}
+"""The parts to leave out, by title. Static models have fewer recipes."""
+
+STATIC_PARTS = {"data set left out": set_name, "recipe left out": trust.recipe_name, "base left out": trust.base_name}
 
 Words = Mapping[str, Mapping[str, float]]
 """Results of :func:`~benchmarks.bank.judge.judge_words`, by set."""
@@ -59,9 +61,9 @@ Chances = Mapping[int, float]
 
 def write_pages(judged: Judged, words: Words, settings: Mapping[str, Any], folder: Path) -> None:
     """Write ``verdict.md`` and ``recipe.md``."""
-    pages.write_page("verdict", verdict_page(judged, settings), folder, aloud=False)
+    pages.write_page("verdict", verdict_page(judged, settings), folder, verbose=False)
     if encoders := select_kind(judged, False):
-        pages.write_page("recipe", recipe_page(encoders, words, settings), folder, aloud=False)
+        pages.write_page("recipe", recipe_page(encoders, words, settings), folder, verbose=False)
 
 
 def record(judged: Judged) -> dict[str, Any]:
@@ -69,238 +71,155 @@ def record(judged: Judged) -> dict[str, Any]:
     encoders, static = (select_kind(judged, kind) for kind in (False, True))
     return {
         "command": "python -m benchmarks.bank.page",
-        **_of_kind(encoders, "structure", "words", "split_half"),
-        "longer": count_longer(left_out(encoders, set_name)),
-        "static": _of_kind(static, "similarities"),
+        **_describe_regression(encoders, "structure", "words", "split_half"),
+        "longer": trust.count_longer(left_out(encoders, set_name)),
+        "static": _describe_regression(static, "similarities"),
     }
 
 
-def _of_kind(judged: Judged, *measures: str) -> dict[str, Any]:
-    every = [entry for _, entry in trained_encoders(judged)]
-    if not every:
+def _describe_regression(judged: Judged, *measures: str) -> dict[str, Any]:
+    entries = [entry for _, entry in trained_encoders(judged)]
+    if not entries:
         return {}
     return {
         "sets": len({set_name(name, entry) for name, entry in trained_encoders(judged)}),
-        "encoders": len(every),
+        "encoders": len(entries),
         "measures": list(measures),
-        "regression": coefficients(every),
-        "calibration": calibration(left_out(judged, set_name)),
+        "regression": trust.coefficients(entries),
+        "calibration": trust.calibration(left_out(judged, set_name)),
     }
 
 
 def probabilities(judged: Judged) -> Chances:
     """Predict each encoder's probability with its data set left out."""
-    return {id(each.entry): each.probability for each in left_out(judged, set_name)}
+    return {id(judgement.entry): judgement.probability for judgement in left_out(judged, set_name)}
 
 
 def verdict_page(judged: Judged, settings: Mapping[str, Any]) -> str:
     """Return the page of the verdict."""
-    where = settings["environment"]
-    blocks = [
-        "# How reliable the verdict is",
-        "The encoders are all-MiniLM-L6-v2 with mean and with [CLS] pooling, and its adaptations by the recipes "
-        f"of `recipe.md`, without labels: {settings['steps']} steps of 32 documents unless a recipe's name says "
-        "otherwise, some also after a third of the steps and half way back to the base. A set named "
-        "with another model uses that one as its base. The verdict sees only the halves of held-out "
-        f"documents. In {where['dtype']} (CPU: {where['cpu_bf16']}).",
-    ]
-    for static in (False, True):
-        part = select_kind(judged, static)
-        every = [entry for _, entry in trained_encoders(part)]
-        if len({label_outcome(entry) == 1 for entry in every}) == 2:  # the regression needs both outcomes
-            blocks += rule_section(part, static)
-    for static in (False, True):
-        part = select_kind(judged, static)
-        chances = probabilities(part)
-        for name, entries in part.items():
-            blocks += [f"## {name}", set_table(entries, chances)]
-    return pages.document(*blocks)
-
-
-def rule_section(judged: Judged, static: bool) -> list[str]:
-    """Describe the package's verdict and count how often it was right on unseen parts."""
-    every = [entry for _, entry in trained_encoders(judged)]
-    fitted, wider = coefficients(every), documents.read_record()["wider"]
-    weights = fitted["weights"]
-    blocks = [
-        "## Static models",
-        f"{len(every)} static models on {len(judged)} sets, trained by the recipes of "
-"`benchmarks/bank/static.py` on views of whole documents, in float32. *static-minilm* is "
-"all-MiniLM-L6-v2 distilled to 256 dimensions. Labels judge whole documents; the verdict sees "
-"the same halves as above. Almost any training of a static model raises the other measures, so the "
-f"verdict uses *{SIMILARITIES}* alone: how well the cosines of a document's first half to other "
-"documents correlate with those of its second half, after subtracting the mean embedding. Each point "
-f"adds {weights[0]} to the log-odds. There is no intercept, because most training runs help but one that "
-"changes nothing must not count as helpful.",
-    ]  # fmt: skip
-    parts = {"data set left out": set_name, "recipe left out": recipe_name, "base left out": base_name}
-    if not static:
-        terms = "".join(f" {weight:+} {name}" for weight, name in zip(weights, MEASURES, strict=True))
-        blocks = [
-            "## The verdict of the package",
-            f"A logistic regression on *{MEASURES[0]}* (structure), *{MEASURES[1]}* and *{MEASURES[2]}*, "
-            "each the difference from the base in standard errors (10 at most), predicts the probability that "
-            f"labels call an encoder better. The log-odds are {fitted['intercept']}{terms}; from {LIKELY} on "
-            'the verdict is "helped". Both measures of neighbours count in favour of an encoder. Higher '
-            "split-half retrieval counts against it, because contrastive training optimises it "
-            "directly and memorising raises it too.",
-            "Below, each part is judged by a regression fitted on all others; all samples of a data set, "
-            "with either base, form one part. For the encoders called *helped*, the tables count better / "
-            "unclear / worse by labels. *Over documents* counts with intervals that also cover other "
-            f"documents of the same kind, {wider[FEW]} times as wide with few labels and {wider[FULL]} times "
-            f"with all (`{documents.FILE}`). *Better, any verdict* is the share of better ones among all encoders.",
-        ]
-        parts = {
-            "data set left out": set_name, "family of recipes left out": recipe_family,
-            "training left out": training_length, "base left out": base_name,
-        }  # fmt: skip
-    return [
-        *blocks,
-        *(left_out_table(title, left_out(judged, part)) for title, part in parts.items()),
-        "Calibration with each data set left out: encoders by predicted probability, and their outcomes by labels.",
-        pages.table(
-            {
-                "probability": f"{each['from']} to {each['to']}",
-                "mean": f"{100 * each['mean']:.0f}%",
-                **{word: str(each[word]) for word in ("better", "unclear", "worse")},
+    kinds = {"encoders": (select_kind(judged, False), PARTS), "static": (select_kind(judged, True), STATIC_PARTS)}
+    sections, sets = {}, {}
+    for kind, (judged_kind, parts) in kinds.items():
+        entries, chances = [entry for _, entry in trained_encoders(judged_kind)], probabilities(judged_kind)
+        sets |= {name: set_rows(encoders, chances) for name, encoders in judged_kind.items()}
+        if len({label_outcome(entry) == 1 for entry in entries}) == 2:  # the regression needs both outcomes
+            judgements = {title: left_out(judged_kind, part) for title, part in parts.items()}
+            sections[kind] = {
+                "count": len(entries),
+                "sets": len(judged_kind),
+                "regression": trust.coefficients(entries),
+                "tables": [left_out_cells(title, unseen) for title, unseen in judgements.items()],
+                "calibration": calibration_rows(judgements["data set left out"]),
             }
-            for each in calibration(left_out(judged, set_name))
-        ),
-    ]
+    wider = documents.read_record()["wider"]
+    return pages.fill("verdict.md", settings=settings, sections=sections, sets=sets, wider=wider, likely=LIKELY)
 
 
-def left_out_table(title: str, judgements: Sequence[Judgement]) -> str:
+def left_out_cells(title: str, judgements: Sequence[Judgement]) -> pd.DataFrame:
     """Count the outcomes of encoders called helped, by part and in total."""
-    wider, rows = documents.read_record()["wider"], []
-    for left in [*dict.fromkeys(each.part for each in judgements), None]:
-        here = [each for each in judgements if left in (None, each.part)]
-        helped = [each.entry for each in here if each.says_helped]
-        better = count_outcomes(each.entry for each in here)["better"]
-        rows.append(
-            {
-                title: left or "all",
-                "encoders": str(len(here)),
-                "helped": " / ".join(map(str, count_outcomes(helped).values())),
-                "over documents": " / ".join(map(str, count_outcomes(helped, wider).values())),
-                "better, any verdict": f"{100 * better / max(1, len(here)):.0f}%",
-            }
-        )
-    return pages.table(rows)
+    wider, rows = documents.read_record()["wider"], {}
+    for part in [*dict.fromkeys(judgement.part for judgement in judgements), None]:
+        seen = [judgement for judgement in judgements if part in (None, judgement.part)]
+        helped = [judgement.entry for judgement in seen if judgement.says_helped]
+        better = trust.count_outcomes(judgement.entry for judgement in seen)["better"]
+        rows[part or "all"] = {
+            "encoders": str(len(seen)),
+            "helped": " / ".join(map(str, trust.count_outcomes(helped).values())),
+            "over documents": " / ".join(map(str, trust.count_outcomes(helped, wider).values())),
+            "better, any verdict": f"{100 * better / max(1, len(seen)):.0f}%",
+        }
+    return pd.DataFrame(rows).T.rename_axis(title)
 
 
-def set_table(entries: Sequence[Entry], chances: Chances) -> str:
-    """Tabulate the encoders of a set, with the verdict's probability from a regression on other data sets."""
+def calibration_rows(judgements: Sequence[Judgement]) -> list[dict[str, str]]:
+    """Count the outcomes of encoders by predicted probability."""
+    return [
+        {"probability": f"{row['from']} to {row['to']}", "mean": f"{100 * row['mean']:.0f}%",
+         **{outcome: str(row[outcome]) for outcome in ("better", "unclear", "worse")}}
+        for row in trust.calibration(judgements)
+    ]  # fmt: skip
 
-    def points(value: Mapping[str, float], base: bool) -> str:
-        return f"{100 * value['value']:.1f}" + ("" if base else f" ({100 * value['difference']:+.1f})")
 
+def set_rows(entries: Sequence[Entry], chances: Chances) -> list[dict[str, str]]:
+    """Return the rows of a set's encoders, with the verdict's probability from a regression on other data sets."""
     rows = []
     for entry in entries:
-        base, seed = entry["recipe"] == BASE, f" ({entry['seed']})" * bool(entry["seed"])
-        rows.append(
-            {
-                "encoder": f"{entry['recipe']}{STAGES[entry['stage']]}{seed}",
-                **{name: points(value, base) for name, value in entry["outcomes"].items()},
-                STRUCTURE: points(entry["candidates"][STRUCTURE], base),
-                "probability": f"{100 * chances[id(entry)]:.0f}%" if id(entry) in chances else "",
-                "labels": "" if base else SAYS[label_outcome(entry)],
-            }
-        )
-    return pages.table(rows)
+        trained, seed = entry["recipe"] != BASE, f" ({entry['seed']})" * bool(entry["seed"])
+        row = {"encoder": f"{entry['recipe']}{STAGES[entry['stage']]}{seed}"}
+        for name, number in {**entry["outcomes"], STRUCTURE: entry["candidates"][STRUCTURE]}.items():
+            row[name] = f"{100 * number['value']:.1f}" + f" ({100 * number['difference']:+.1f})" * trained
+        row["probability"] = f"{100 * chances[id(entry)]:.0f}%" if id(entry) in chances else ""
+        rows.append({**row, "labels": SAYS[label_outcome(entry)] if trained else ""})
+    return rows
 
 
 def recipe_page(judged: Judged, words: Words, settings: Mapping[str, Any]) -> str:
     """Return the page that compares the recipes."""
-    where, chances = settings["environment"], probabilities(judged)
-    found = gains(judged, chances)
-    whole = [name for name in judged if name in FILES] or list(judged)
-    blocks = []
+    chances = probabilities(judged)
+    table, sets = gains(judged, chances), [name for name in judged if name in FILES] or list(judged)
+    outcomes = {}
     for outcome in (FEW, FULL, CITES):
-        names = [name for name in whole if outcome in judged[name][0]["outcomes"]]
-        values = {
-            "TF-IDF": [100 * words[name][outcome] for name in names],
-            "base": [100 * judged[name][0]["outcomes"][outcome]["value"] for name in names],
-        }
-        rows = [
-            {"recipe": title, **{name: f"{each:.1f}" for name, each in zip(names, of_sets, strict=True)},
-             "mean": f"{np.mean(of_sets):.1f}" if len(names) > 1 else ""}
-            for title, of_sets in values.items()
-        ]  # fmt: skip
-        of_recipes = {recipe: {name: by[name, outcome] for name in names if (name, outcome) in by}
-                      for recipe, by in found.items()}  # fmt: skip
-        of_recipes = {recipe: by for recipe, by in of_recipes.items() if by}
-        for recipe, by in sorted(of_recipes.items(), key=lambda item: -_mean(item[1])):
-            cells = {name: mean_deviation(by[name], sign="+") if name in by else "" for name in names}
-            every = len(by) == len(names) > 1
-            rows.append({"recipe": recipe, **cells, "mean": mean_deviation(_means(by), sign="+") if every else ""})
-        if names:
-            blocks += [f"## {outcome}", pages.table(rows)]
-    return pages.document(
-        "# Training recipes for tuned encoders",
-        f"all-MiniLM-L6-v2 is trained for {settings['steps']} steps of 32 unlabelled documents of each "
-        "data set, 64 tokens per view, and evaluated on 256 tokens of unseen documents. Gains over the "
-        "base's own pooling in points: macro-F1 with 5 labelled documents per class, with the labels of "
-        "half of the documents, and R@10 of citations. The probe is a logistic regression on normalised "
-        "vectors; TF-IDF reads all words. ± gives the standard deviation over seeds, if there are several. "
-        f'Recipes are in `benchmarks/bank/recipes.py`; "half way" averages a model with its base. "{KEPT}" '
-        "is the result of `simlte train`, which keeps the base unless the verdict on these documents is "
-        f'"helped", by a regression that has not seen the data set. In {where["dtype"]} (CPU: '
-        f"{where['cpu_bf16']}).",
-        *blocks,
-        "## Other training lengths, corpora and bases",
-        f'Gain of "{PRESET}" (the preset of `simlte train` for tuned encoders) over the base with one seed, '
-        "and in parentheses the verdict's probability, by a regression that has not seen the data set. "
-        'In a set\'s name, "skewed" means that two thirds of the documents belong to one class, "words" '
-        'that only the first words of each document are used, "documents" is the number of training '
-        "documents, and a model is another base.",
-        lengths_table(judged, chances),
-    )
+        if names := [name for name in sets if outcome in judged[name][0]["outcomes"]]:
+            references = {
+                "TF-IDF": {name: words[name][outcome] for name in names},
+                "base": {name: judged[name][0]["outcomes"][outcome]["value"] for name in names},
+            }
+            outcomes[outcome] = gain_cells(table[table["outcome"].eq(outcome) & table["set"].isin(names)], references)
+    lengths = length_cells(judged, chances)
+    return pages.fill("recipe.md", settings=settings, kept=KEPT, preset=PRESET, outcomes=outcomes, lengths=lengths)
 
 
-def gains(judged: Judged, chances: Chances) -> dict[str, dict[tuple[str, str], list[float]]]:
-    """Return each recipe's gains over the base, final and half way back, one per seed, by set and outcome."""
-    found: dict[str, dict[tuple[str, str], list[float]]] = {}
-    for name, entry in trained_encoders(judged):
-        if entry["stage"] == "third":
-            continue
-        recipe = ", ".join(filter(None, (entry["recipe"], entry["stage"])))
-        for outcome, value in entry["outcomes"].items():
-            found.setdefault(recipe, {}).setdefault((name, outcome), []).append(value["difference"])
-            if recipe == PRESET:
-                kept = value["difference"] if chances.get(id(entry), 0.0) >= LIKELY else 0.0
-                found.setdefault(KEPT, {}).setdefault((name, outcome), []).append(kept)
-    return found
+def gains(judged: Judged, chances: Chances) -> pd.DataFrame:
+    """Return the gain over the base of each recipe, final and half way back, by set, outcome and run."""
+    table = pd.DataFrame(
+        {"recipe": ", ".join(filter(None, (entry["recipe"], entry["stage"]))), "set": name, "outcome": outcome,
+         "gain": value["difference"], "chance": chances.get(id(entry), 0.0)}
+        for name, entry in trained_encoders(judged) if entry["stage"] != "third"
+        for outcome, value in entry["outcomes"].items()
+    )  # fmt: skip
+    preset = table[table["recipe"] == PRESET]
+    chosen = preset.assign(recipe=KEPT, gain=preset["gain"].where(preset["chance"] >= LIKELY, 0.0))
+    table = pd.concat([table, chosen], ignore_index=True)
+    return table.assign(run=table.groupby(["recipe", "set", "outcome"]).cumcount())
 
 
-def lengths_table(judged: Judged, chances: Chances) -> str:
-    """Tabulate the preset's gains with other steps, view lengths, corpora and bases."""
+def gain_cells(table: pd.DataFrame, references: Mapping[str, Mapping[str, float]]) -> pd.DataFrame:
+    """Return the cells of an outcome: the references' values, then gains by recipe, the best first."""
+    values = 100 * pd.DataFrame(references).T
+    cells = values.assign(mean=values.mean(axis=1)).map("{:.1f}".format)
+    names, signed = [*values], partial(mean_deviation, sign="+")
+    runs_by_set = table.pivot_table("gain", ["recipe", "run"], "set", sort=False).reindex(columns=names)
+    means = runs_by_set.groupby(level="recipe", sort=False).mean().mean(axis=1)
+    rows = {}
+    for recipe in means.sort_values(ascending=False, kind="stable").index:
+        seeds = runs_by_set.loc[recipe]
+        rows[recipe] = {name: signed(seeds[name].dropna()) for name in names if seeds[name].notna().any()}
+        if len(rows[recipe]) == len(names):
+            # One value per seed if all sets have equally many seeds.
+            rows[recipe]["mean"] = signed(seeds.mean(axis=1) if seeds.notna().all(axis=None) else [means[recipe]])
+    cells = pd.concat([cells, pd.DataFrame(rows).T]).rename_axis("recipe")
+    return cells if len(names) > 1 else cells.drop(columns="mean")
+
+
+def length_cells(judged: Judged, chances: Chances) -> list[dict[str, str]]:
+    """Return the cells of the preset's gains with other steps, view lengths, corpora and bases."""
     rows = []
     for name, entries in judged.items():
-        of_preset = [
-            (training_length(name, entry), entry)
+        trainings = {
+            trust.training_length(name, entry): entry
             for entry in entries
             if (entry["recipe"] == PRESET or entry["recipe"].endswith(" tokens")) and not entry["seed"]
-        ]
-        for outcome, value in entries[0]["outcomes"].items() if of_preset else ():
-            row = {"set": name, "outcome": outcome, "base": f"{100 * value['value']:.1f}"}
-            for training, entry in of_preset:
+        }
+        for outcome, base in entries[0]["outcomes"].items() if trainings else ():
+            row = {"set": name, "outcome": outcome, "base": f"{100 * base['value']:.1f}"}
+            for training, entry in trainings.items():
                 chance = f" ({100 * chances[id(entry)]:.0f}%)" if id(entry) in chances else ""
                 row[training] = f"{100 * entry['outcomes'][outcome]['difference']:+.1f}{chance}"
             rows.append(row)
-    return pages.table(rows)
-
-
-def _mean(by_set: Mapping[str, Sequence[float]]) -> float:
-    return float(np.mean([np.mean(seeds) for seeds in by_set.values()]))
-
-
-def _means(by_set: Mapping[str, Sequence[float]]) -> list[float]:
-    """Average over sets: one value per seed if all sets have equally many seeds, otherwise a single value."""
-    counts = {len(seeds) for seeds in by_set.values()}
-    return np.mean(list(by_set.values()), axis=0).tolist() if len(counts) == 1 else [_mean(by_set)]
+    return rows
 
 
 if __name__ == "__main__":
-    found, recipes = (read_json(RESULTS / f"{name}.json") for name in ("verdict", "recipe"))
-    write_pages(found["judged"], recipes["words"], recipes, RESULTS)
-    write_json(RECORD_FILE, record(found["judged"]))
+    verdict, recipes = (read_json(RESULTS / f"{name}.json") for name in ("verdict", "recipe"))
+    write_pages(verdict["judged"], recipes["words"], recipes, RESULTS)
+    write_json(RECORD_FILE, record(verdict["judged"]))

@@ -9,49 +9,22 @@ are means of 10 draws, full scores are from an unknown number of training runs. 
 
 from __future__ import annotations
 
-import numpy as np
+import pandas as pd
 
-Table = dict[str, dict[str, tuple[float, float]]]
-"""By system and data set: accuracy and macro-F1 in percent. Pairs that are not printed are missing."""
+from benchmarks.pages import read_printed
 
 DATA = ("fakenews", "20news", "arxiv", "nyt", "bbc")
 """The data sets of the tables, in order."""
 
-
-def _row(*scores: tuple[float, float] | None) -> dict[str, tuple[float, float]]:
-    return {data: score for data, score in zip(DATA, scores, strict=True) if score is not None}
-
-
-CLASSIFICATION: Table = {
-    "BERT": _row((54.98, 42.17), (62.34, 54.19), (68.52, 20.46), (95.11, 92.65), (91.06, 90.34)),
-    "CT-BERT": _row((55.19, 42.53), (65.76, 63.37), (71.61, 26.09), (95.69, 91.59), (90.32, 88.87)),
-    "SimCSE": _row((58.48, 47.46), (74.02, 72.57), (74.46, 30.01), (97.17, 94.69), (94.12, 93.86)),
-    "SimCSE_long": _row((58.37, 47.56), (73.51, 72.05), (73.16, 29.41), (97.25, 93.83), (94.22, 94.30)),
-    "Contriever": _row((58.21, 47.25), (75.86, 74.28), (75.35, 28.24), (96.94, 92.71), (94.66, 94.57)),
-    "INSTRUCTOR": _row((59.26, 47.92), None, (75.52, 30.46), (97.06, 93.66), (95.19, 95.16)),
-    "DocSplit_bert": _row((60.04, 50.14), (76.89, 74.85), (76.66, 32.24), (98.20, 96.05), (95.56, 95.58)),
-    "LongFormer": _row((65.72, 57.66), (73.69, 72.47), (71.66, 25.92), (94.36, 88.39), (96.33, 94.75)),
-    "BigBird": _row((57.44, 47.87), (70.35, 68.91), (71.58, 25.05), (97.13, 94.33), (94.11, 94.62)),
-    "DocSplit_long": _row((71.60, 61.66), (75.44, 74.38), (77.68, 33.26), (97.90, 95.43), (96.67, 95.91)),
+TABLES = {
+    "few-shot": read_printed("docsplit_few_labels", levels=2),
+    "classification": read_printed("docsplit_all_labels", levels=2),
 }
-"""All labelled documents: DocSplit, Table 1; SimLTE, Table 2, upper half, without Contriever and INSTRUCTOR."""
+"""Scores in percent by experiment: by system, and by metric and data set. Missing scores are not printed.
 
-FEW_SHOT: Table = {
-    "BERT": _row((23.96, 23.73), (19.94, 18.71), (24.08, 10.14), (51.85, 43.90), (54.22, 52.73)),
-    "CT-BERT": _row((23.71, 23.06), (24.11, 23.53), (27.02, 13.53), (47.23, 36.83), (59.56, 58.95)),
-    "SimCSE": _row((25.04, 22.68), (42.63, 41.42), (32.61, 17.19), (86.51, 78.41), (83.56, 83.75)),
-    "SimCSE_long": _row((26.39, 23.26), (48.65, 47.81), (23.42, 12.66), (85.36, 75.90), (84.44, 83.96)),
-    "Contriever": _row((24.17, 22.35), (54.27, 54.87), (33.19, 17.23), (84.73, 77.62), (77.71, 79.19)),
-    "INSTRUCTOR": _row((26.11, 23.97), None, (33.51, 17.12), (32.38, 27.60), (52.67, 48.78)),
-    "DocSplit_bert": _row((27.79, 24.65), (55.79, 55.43), (35.79, 18.52), (90.52, 83.71), (86.86, 86.31)),
-    "LongFormer": _row((26.56, 25.12), (44.42, 42.41), (25.04, 13.36), (73.06, 54.87), (84.89, 85.47)),
-    "BigBird": _row((25.36, 23.28), (39.14, 39.06), (23.62, 10.18), (86.66, 78.96), (79.11, 76.63)),
-    "DocSplit_long": _row((29.17, 27.13), (51.18, 50.96), (34.33, 18.80), (89.78, 82.88), (86.78, 86.66)),
-}
-"""5 examples per class (FakeNews and arXiv: 10), means of 10 draws: DocSplit, Table 2; SimLTE, Table 2, lower half."""
-
-TABLES: dict[str, Table] = {"few-shot": FEW_SHOT, "classification": CLASSIFICATION}
-"""The tables by experiment."""
+All labels: DocSplit, Table 1; SimLTE, Table 2, upper half, without Contriever and INSTRUCTOR. Few labels are 5 examples
+per class (FakeNews and arXiv: 10), means of 10 draws: DocSplit, Table 2; SimLTE, Table 2, lower half.
+"""
 
 COMPARED: dict[str, tuple[str, str]] = {
     "BERT": ("DocSplit_bert", "SimCSE"),
@@ -64,36 +37,16 @@ SimLTE (abstract, 3.4, 3.5): the mean relative gain in macro-F1 is 12.0% with fe
 """
 
 
-def papers_gains(experiment: str, architecture: str = "BERT") -> dict[str, float]:
-    """Compute the relative gain in macro-F1 on each data set from the papers' tables."""
-    ours, theirs = (TABLES[experiment][name] for name in COMPARED[architecture])
-    return {data: ours[data][1] / theirs[data][1] - 1 for data in ours}
+def papers_gains(experiment: str, architecture: str = "BERT") -> pd.Series:
+    """Compute the relative gain in macro-F1 on each data set from the papers' tables; its mean is their headline."""
+    ours, theirs = COMPARED[architecture]
+    scores = TABLES[experiment]["macro_f1"]
+    return scores.loc[ours] / scores.loc[theirs] - 1
 
 
-def papers_gain(experiment: str, architecture: str = "BERT") -> float:
-    """Compute the papers' headline from their tables."""
-    return float(np.mean(list(papers_gains(experiment, architecture).values())))
-
-
-REDUNDANCY: dict[str, dict[str, float]] = {
-    "0-50": dict(zip(DATA, (1.06, 1.12, 1.12, 1.00, 1.05), strict=True)),
-    "51-100": dict(zip(DATA, (1.21, 1.18, 1.25, 1.14, 1.14), strict=True)),
-    "101-200": dict(zip(DATA, (29.0, 1.24, 1.36, 1.21, 1.20), strict=True)),
-    "201-300": dict(zip(DATA, (1.35, 1.31, 1.49, 1.31, 1.29), strict=True)),
-    "more than 300": dict(zip(DATA, (1.52, 1.50, 1.62, 1.48, 1.46), strict=True)),
-    "all": dict(zip(DATA, (1.37, 1.28, 1.34, 1.45, 1.19), strict=True)),
-}
+REDUNDANCY = read_printed("simlte_redundancy")
 """Redundancy by words of a document and data set: SimLTE, Table 3, the same in both versions.
 
 The 29 for FakeNews is impossible: the mean over all its articles could be 1.37 only if at most 1.2% of them had 101 to
 200 words. The authors probably meant 1.29, which lies between the neighbours 1.21 and 1.35.
 """
-
-CITATION = (
-    "DocSplit_bert outperforms all other BERT-based models, and DocSplit_long outperforms all other models "
-    "(DocSplit, Figure 3: a figure, no numbers)."
-)
-"""Accuracy on the Long Range Arena's AAN task: the papers give an order but no numbers."""
-
-ATTENTION = "On NYT, SimLTE has more than 40% higher attention weights on nouns than BERT and SimCSE (SimLTE, 3.6)."
-"""Attention by part of speech: the only number in SimLTE's text on its Figure 3; DocSplit omits it."""

@@ -20,13 +20,20 @@ from benchmarks import languages, models, static
 from benchmarks.bank import outcomes as bank_outcomes
 from benchmarks.bank.outcomes import FEW, FULL, outcomes
 from benchmarks.bank.sets import load_set
-from benchmarks.models import AT_256, CHUNKED, LSA, TFIDF, WITH_LSA, WORDS
+from benchmarks.embeddings import LSA, TFIDF
+from benchmarks.models import AT_256, CHUNKED, WITH_LSA, WORDS
 from benchmarks.papers.citation_retrieval import citation_retrieval
 from simlte_st.data import Document
 from simlte_st.evaluation import CosineScores
 from simlte_st.evaluation.scores import fit_tfidf
 from simlte_st.files import read_json
 from simlte_st.models.loading import load_model
+
+
+def by_row(results: list[dict[str, Any]], name: str) -> dict[str, list[dict[str, Any]]]:
+    """The results of a set by row, one for each seed."""
+    rows = [result for result in results if result["set"] == name]
+    return {row["row"]: [result for result in rows if result["row"] == row["row"]] for row in rows}
 
 
 @pytest.fixture
@@ -58,12 +65,14 @@ def test_models_on_every_kind_of_set(
     out = capsys.readouterr().out
     assert "Skipped sotu: there is no" in out
     record = read_json(tmp_path / "out" / "models.json")
-    results = record["results"]
+    results = {
+        name: {row: one for row, [one] in by_row(record["results"], name).items()} for name in ("brown", "aan", "stsb")
+    }
     fitted = {*rows, *(f"{row}{WITH_LSA}" for row in rows)}
     assert set(results["brown"]) == {TFIDF, LSA, *fitted}, "BM25 has no vectors"
     assert set(results["aan"]) == {*WORDS, *fitted}
     assert set(results["stsb"]) == {*WORDS, *rows}, "there is nothing to fit on"
-    assert [results["brown"][row]["encoding"]["reads"] for row in rows] == [64, 128]
+    assert [results["brown"][row]["reads"] for row in rows] == [64, 128]
     assert record["timing"]["documents"] == 4
 
     model = SentenceTransformer(str(encoder_path), device="cpu")
@@ -81,11 +90,11 @@ def test_models_on_every_kind_of_set(
     page = (tmp_path / "out" / "models.md").read_text(encoding="utf-8")
     assert f"{100 * results['aan'][AT_256]['recall@10']:.1f}" in page
     assert f"against {CHUNKED}" in page
-    (tmp_path / "work" / "cells" / "brown" / f"{CHUNKED}.json").unlink()
+    (tmp_path / "work" / "cells" / "brown" / CHUNKED / "0.json").unlink()
     models.main([*command, "brown"])
     again = capsys.readouterr().out
-    assert f"cells/brown/{CHUNKED}\n" in again
-    assert f"cells/brown/{AT_256}\n" not in again, "what is finished is not made again"
+    assert f"cells/brown/{CHUNKED}/0\n" in again
+    assert f"cells/brown/{AT_256}/0\n" not in again, "what is finished is not made again"
 
 
 def test_static_models_and_an_encoder(
@@ -99,16 +108,16 @@ def test_static_models_and_an_encoder(
         trained.append(settings)
         return train_for_real(documents, output, base=static_path, max_steps=2, batch_size=16, **settings)
 
-    def fixed(row: str) -> Any:
+    def load_untrained(row: str) -> Any:
         return load_model(encoder_path if row == static.AT_256 else static_path).model
 
     monkeypatch.setattr(static, "train", train)
-    monkeypatch.setattr(static, "fixed", fixed)
+    monkeypatch.setattr(static, "load_untrained", load_untrained)
     monkeypatch.setattr(static, "PACKAGED_BASE", str(encoder_path))
     sizes = ["--documents", "40", "--held-out", "40", "--seeds", "2", "--sets", "brown"]
     static.main(["--shared", str(shared), *places, *sizes])
     found = read_json(tmp_path / "out" / "static.json")
-    brown = found["results"]["brown"]
+    brown = by_row(found["results"], "brown")
     assert set(brown) == {*static.ROWS} - {static.TRAINED_MODULE}
     measured = {row: len(each) for row, each in brown.items() if not any("kept" in one for one in each)}
     twice = (static.TRAINED, static.TRAINED_LSA)
@@ -138,7 +147,7 @@ def test_documents_in_another_language(
     monkeypatch.setattr(languages, "PACKAGED_BASE", str(encoder_path))
     sizes = ["--documents", "50", "--held-out", "50", "--steps", "2", "--sets", "German", "--clones", str(tmp_path)]
     languages.main(["--base", str(tmp_path / "base"), *places, *sizes])
-    german = read_json(tmp_path / "out" / "languages.json")["results"]["German"]
+    german = by_row(read_json(tmp_path / "out" / "languages.json")["results"], "German")
     twice = (languages.ADAPTED, languages.TRAINED)
     assert {row: len(each) for row, each in german.items()} == {row: 1 + (row in twice) for row in languages.ROWS}
     assert german[languages.MINILM][0][FEW] != german[languages.BASE][0][FEW], "the prompt is read"

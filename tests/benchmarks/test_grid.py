@@ -100,9 +100,9 @@ def test_seeds_are_resampled_jointly_over_data_sets(ours: dict[str, list[list[fl
 
 
 @pytest.mark.parametrize(("architecture", "few", "full"), [("BERT", 12.0, 3.9), ("Longformer", 24.3, 9.4)])
-def test_printed_tables_give_the_printed_gains(architecture: str, few: float, full: float) -> None:
-    found = [round(100 * printed.papers_gain(experiment, architecture), 1) for experiment in printed.TABLES]
+def test_the_papers_tables_give_their_headlines(architecture: str, few: float, full: float) -> None:
+    found = [round(100 * printed.papers_gains(experiment, architecture).mean(), 1) for experiment in printed.TABLES]
     assert found == [few, full]
     for table in printed.TABLES.values():
-        missing = {(system, data) for system, scores in table.items() for data in printed.DATA if data not in scores}
-        assert missing == {("INSTRUCTOR", "20news")}, "which it was trained on"
+        missing = table["macro_f1"].isna().stack()
+        assert [*missing[missing].index] == [("INSTRUCTOR", "20news")], "which it was trained on"

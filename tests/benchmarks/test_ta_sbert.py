@@ -13,8 +13,8 @@ from support import make_document
 
 from benchmarks import ta_sbert
 from benchmarks.grid.work import SettingsClash
-from benchmarks.nli.page import claim_table, printed_of
-from benchmarks.nli.printed import AVERAGE
+from benchmarks.nli.page import claim_cells, read_scores
+from benchmarks.nli.printed import AVERAGE, PRINTED
 from benchmarks.nli.tasks import SENTEVAL, STS, TransferTask, load_labelled, tfidf_transfer_accuracy, transfer_accuracy
 from benchmarks.nli.training import BATCH, HEAD_RATE, LABELS, ROWS, load_inference, make_model, train_row
 from simlte_st.modules import BaseForm, TokenAttention
@@ -55,10 +55,10 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_printed_mean_accuracy_covers_the_measured_tasks() -> None:
-    here = printed_of("none", "accuracy")
-    assert set(here) == {*SENTEVAL, AVERAGE}
+    here = PRINTED["accuracy"].loc["none"]
+    assert set(here.index) == {*SENTEVAL, AVERAGE}
     assert here[AVERAGE] == pytest.approx((82.46 + 89.26 + 89.69 + 93.13 + 85.48 + 75.68) / 6)
-    assert printed_of("none", "pearson")[AVERAGE] == 72.64
+    assert PRINTED["pearson", AVERAGE]["none"] == 72.64
 
 
 def test_rows_have_the_named_parts_and_heads_learn_faster(
@@ -106,10 +106,12 @@ def test_claims_are_paired_by_seed() -> None:
             "senteval": dict.fromkeys(SENTEVAL, value),
         }
 
-    rows = {"none": {0: trained(0.5), 1: trained(0.6), 2: trained(0.9)}, "+ att": {0: trained(0.51), 1: trained(0.62)}}
-    [pearson, *_] = [line for line in claim_table(rows).splitlines() if "pearson" in line]
-    assert "+0.67" in pearson
-    assert "+1.50 [-4.85, +7.85]" in pearson
+    rows = {"none": [0.5, 0.6, 0.9], "+ att": [0.51, 0.62]}
+    results = {f"rows/base/{row}-{seed}": trained(value) for row in rows for seed, value in enumerate(rows[row])}
+    [pearson, *_] = claim_cells(read_scores({"results": results}), "base").to_dict("records")
+    assert pearson["mean"] == "pearson"
+    assert pearson["paper"] == "+0.67"
+    assert pearson["here"] == "+1.50 [-4.85, +7.85]"
 
 
 def test_run_is_resumed(shared: Path, bert_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
