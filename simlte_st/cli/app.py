@@ -86,7 +86,8 @@ class Options(dict[str, Any]):
             if not (each == "-" or each.startswith("hub:") or "://" in each or os.path.lexists(each)):
                 raise DataError(f"There is no file or folder {each!r}.")
         places = [Path(each) if each == "-" else each for each in source]  # otherwise "-" alone could be a text
-        reader = read_documents(places[0] if len(places) == 1 else places, **self.of(read_documents))
+        # With stream=True, which only train has, the reader is Shards.
+        reader: DocumentReader = read_documents(places[0] if len(places) == 1 else places, **self.of(read_documents))
         if isinstance(reader, DocumentReader):  # before imports that take seconds
             reader.check(self.get("probe") or self.get("label"))
         return reader

@@ -20,7 +20,7 @@ from simlte_st.files import atomic_path, read_json, write_json
 from simlte_st.progress import with_progress_bar
 from simlte_st.reading.document import Document, SegmentedDocument, text_key
 from simlte_st.reading.documents import read_documents
-from simlte_st.reading.reader import counted
+from simlte_st.reading.reader import format_reason
 from simlte_st.views.views import View
 from simlte_st.words.sentences import PunktSegmenter, Segmenter, TokenCounter, estimate_tokens, segment_stream
 from simlte_st.words.tokens import in_batches
@@ -162,7 +162,7 @@ def from_rows(columns: Mapping[str, Sequence[Any]]) -> Iterator[SegmentedDocumen
 
 def too_few_documents(documents: int, left_out: Mapping[str, int] | None = None) -> str:
     """Return the message for too few documents to train on."""
-    others = ", ".join(counted(count, reason) for reason, count in (left_out or {}).items())
+    others = ", ".join(format_reason(reason, count) for reason, count in (left_out or {}).items())
     return (
         "Training needs at least 2 documents, because the other documents of a batch are the negatives. "
         f"{documents} can be used{f' (left out: {others})' if others else ''}."

@@ -215,11 +215,11 @@ def open_mbox(path: Path, reading: Reading) -> Table:
 
 
 def _rows(path: Path, reading: Reading, wanted: Sequence[str]) -> Iterator[RawRow | Skip]:
-    for number, data in enumerate(_mails(path, reading.most_bytes), start=1):
+    for number, data in enumerate(_mails(path, reading.max_bytes), start=1):
         where = f"mail {number:,}"
         try:
-            if len(data) > reading.most_bytes:
-                raise BadTextError(TOO_LONG, f"more than {reading.most_bytes:,} bytes")
+            if len(data) > reading.max_bytes:
+                raise BadTextError(TOO_LONG, f"more than {reading.max_bytes:,} bytes")
             mail = read_mail(data, reading)
             values: Mapping[str, Any] = {"id": mail.id, "text": mail.text, **mail.columns}
             row: RawRow | Skip = RawRow(where, None, {name: values[name] for name in wanted})
