@@ -109,7 +109,7 @@ def page_data(found: Exploration) -> dict[str, Any]:
         "near": found.near.tolist(),
         "cosines": np.round(found.cosines.astype(np.float64), _DECIMALS).tolist(),
         "groups": found.duplicates.groups.tolist(),
-        "columns": {column.name: column.shown() for column in corpus.columns},
+        "columns": {column.name: column.short_values() for column in corpus.columns},
         "colours": [colours for column in corpus.columns if (colours := _colours(column)) is not None],
     }
 
@@ -122,7 +122,7 @@ def _colours(column: Column) -> dict[str, Any] | None:
         return {"name": column.name, "values": list(column.numbers), **ends}
     if column.kind != "category":
         return None
-    shown = column.shown()
+    shown = column.short_values()
     classes = sorted({value for value in shown if value})[:CLASSES]
     places = {value: place for place, value in enumerate(classes)}
     return {"name": column.name, "classes": classes, "values": [places.get(value, -1) for value in shown]}

@@ -24,12 +24,12 @@ from simlte_st.reading.text_files import COMPRESSED, open_bytes, read_markdown, 
 class TextFormat:
     """A format with one document per file.
 
-    ``read`` returns a file's text. It raises ``BadTextError`` with the reason if there is no text, ``OSError``, or any
-    error of a library for a damaged file.
+    ``read_file`` returns the text of a file. It raises ``BadTextError`` with the reason if there is no text,
+    ``OSError``, or any error of a library for a damaged file.
     """
 
     suffixes: tuple[str, ...]  # in lower case
-    read: Callable[[Path, Reading], str | Mail]
+    read_file: Callable[[Path, Reading], str | Mail]
     libraries: tuple[str, ...] = ()  # modules that the extra ``documents`` installs
 
     def check_library(self) -> None:
@@ -43,11 +43,11 @@ class TextFormat:
             if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe may never end
                 raise BadTextError("pipe, socket or device")
             self.check_library()
-            content = self.read(path, reading)
+            content = self.read_file(path, reading)
         except Exception as error:  # libraries raise all kinds of errors for damaged files
             return make_skip(error, name, name)
         text, columns = (content, {}) if isinstance(content, str) else (content.text, content.columns)
-        columns = folder_columns(path) | columns
+        columns = {**folder_columns(path), **columns}
         label = columns.get(reading.label_column or "")
         return Row(name, name, text, label=label, metadata=columns if reading.metadata else None)
 
