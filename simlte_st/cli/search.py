@@ -192,7 +192,7 @@ def _written(
             from simlte_st.progress import with_progress_bar
 
             hint = length_hint(reader, 0) if reader else 0
-            found = with_progress_bar(found, "Searching", hint or None, unit="query", shown=not quiet)
+            found = with_progress_bar(found, "Searching", hint or None, unit="query", show=not quiet)
             file = stack.enter_context(stack.enter_context(atomic_path(output)).open("w", encoding="utf-8", newline=""))
         for query, hits, notes in found:
             if kind == "csv":

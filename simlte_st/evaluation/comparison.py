@@ -194,7 +194,7 @@ def fit_probes(
     few = sum(min(shots, count) for count in Counter(train_y).values())
     total = draws * fitted_rows(few) + fitted_rows(len(train_y))
     given = (train_x, train_y, test_x, test_y)
-    with progress_bar(f"Fitting probes ({name})", total, unit="row", shown=progress, delay=1) as bar:
+    with progress_bar(f"Fitting probes ({name})", total, unit="row", show=progress, delay=1) as bar:
         few_shot = few_shot_probe(*given, shots=shots, draws=draws, seed=seed, bar=bar)
         return ProbeComparison(few_shot, fit_probe(*given, seed=seed, bar=bar))
 

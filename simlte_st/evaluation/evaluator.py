@@ -20,7 +20,7 @@ from simlte_st.evaluation.halves import NEIGHBOURS, StructureResult, draw_halves
 from simlte_st.models.loading import check_room
 from simlte_st.models.passes import TextReader
 from simlte_st.models.static import is_static
-from simlte_st.progress import reading
+from simlte_st.progress import reading_bar
 from simlte_st.prompts import document_prompt
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def encode_texts(
 
     The bar counts ``documents``, by default as many as texts.
     """
-    bar = reading(model, bar_name, texts, documents=documents, shown=show_progress_bar)
+    bar = reading_bar(model, bar_name, texts, documents=documents, show=show_progress_bar)
     with reading_at_most(model, max_seq_length), bar:
         if type(model) is sentence_transformers.SentenceTransformer:  # others have their own encode
             reader = TextReader(model, batch_size, texts)

@@ -15,7 +15,7 @@ from simlte_st.evaluation.splits import sample_rows
 from simlte_st.models.language import warn_of_language
 from simlte_st.models.truncation import Truncation
 from simlte_st.models.vectors import unit_rows
-from simlte_st.progress import reading, with_progress_bar
+from simlte_st.progress import reading_bar, with_progress_bar
 from simlte_st.reading.columns import Column, collect_columns, document_titles
 from simlte_st.reading.document import Document
 from simlte_st.reading.documents import DocumentReader
@@ -76,7 +76,7 @@ def open_corpus(
             f"{model} is an index and has its own documents: leave out the source, or give a model."
         )
     encoder = Encoder(model, device)
-    documents = list(with_progress_bar(reader, "Reading", shown=progress))
+    documents = list(with_progress_bar(reader, "Reading", show=progress))
     place = reader.report.source
     name = os.path.basename(os.path.abspath(place)) if os.path.exists(place) else place
     columns = _columns(documents, name, title)
@@ -120,7 +120,7 @@ def _columns(documents: Sequence[Document], name: str, title: str | None) -> tup
 
 
 def _encode(encoder: Encoder, texts: Sequence[str], bar: str, batch_size: int, progress: bool) -> NDArray[np.float32]:
-    with reading(None if encoder.quick else encoder.model, bar, texts, shown=progress):
+    with reading_bar(None if encoder.quick else encoder.model, bar, texts, show=progress):
         return encoder.documents(texts, batch_size)
 
 

@@ -50,7 +50,7 @@ def lay_out(vectors: NDArray[np.float32], *, seed: int = 0, progress: bool = Fal
     count = len(vectors)
     reduced = PCA(min(_DIMENSIONS, count - 1, vectors.shape[1]), random_state=seed).fit_transform(vectors)
     drawn = np.array(sample_rows(count, MOST, seed))
-    with progress_bar("Laying out the map", 1, unit="map", shown=progress) as bar:
+    with progress_bar("Laying out the map", 1, unit="map", show=progress) as bar:
         perplexity = min(_PERPLEXITY, (len(drawn) - 1) / 3)  # scikit-learn needs less than the number of documents
         tsne = TSNE(perplexity=perplexity, init="pca", max_iter=_ITERATIONS, random_state=seed)
         placed = tsne.fit_transform(reduced[drawn])
@@ -74,7 +74,7 @@ def nearest_documents(
     count = len(vectors)
     nearest = min(NEAREST, count - 1)
     near, cosines = np.empty((count, nearest), dtype=np.int64), np.empty((count, nearest), dtype=np.float32)
-    with progress_bar("Finding neighbours", count, shown=progress) as bar:
+    with progress_bar("Finding neighbours", count, show=progress) as bar:
         for rows in row_blocks(count, count):
             block = vectors[rows] @ vectors.T
             own = np.arange(len(block))

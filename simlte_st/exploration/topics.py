@@ -95,7 +95,7 @@ def find_topics(
         )
     most = max(2, min(different, len(halves.rows) // _SMALLEST))
     numbers = [each for each in NUMBERS if each <= most] if number is None else [min(number, different)]
-    bar = with_progress_bar(numbers, "Trying numbers of topics", unit="number", shown=progress)
+    bar = with_progress_bar(numbers, "Trying numbers of topics", unit="number", show=progress)
     best = max((_stability(halves, each, seed) for each in bar), key=lambda each: each.worth)
     centres = _centres(vectors, best.number, seed)
     nearest, cosines, margins = _nearest_centres(vectors, centres)

@@ -210,7 +210,7 @@ def _token_vectors(
     with (
         torch.inference_mode(),
         fast_products(model.device),
-        progress_bar("Distilling", len(tokens), unit="token", shown=progress) as bar,
+        progress_bar("Distilling", len(tokens), unit="token", show=progress) as bar,
     ):
         for start in range(0, len(order), _BATCH):
             rows = [tokens[row] for row in order[start : start + _BATCH]]

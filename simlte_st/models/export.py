@@ -471,7 +471,7 @@ class OnnxEncoder:
         order = np.argsort(-lengths, kind="stable")
         vectors = np.zeros((len(tokens), self.settings["dimension"]), dtype=np.float32)
         most = min(batch_size * int(lengths.max()), CPU_PASS[0])
-        with progress_bar("Encoding", len(tokens), unit="text", shown=shown) as bar:
+        with progress_bar("Encoding", len(tokens), unit="text", show=shown) as bar:
             for rows in split_by_length(order, lengths[order].tolist(), most, CPU_PASS[1]):
                 ids = np.full((len(rows), int(lengths[rows[0]])), self.settings["pad_id"], dtype=np.int64)
                 mask = np.zeros_like(ids)

@@ -166,7 +166,7 @@ def write_tokens(corpus: Dataset, tokenizer: Tokenizer, folder: Path, *, progres
         with (
             open(path / "ids", "wb") as ids, open(path / "sentences", "wb") as sentences,
             open(path / "documents", "wb") as documents,
-            progress_bar("Tokenizing", len(corpus), shown=progress) as bar,
+            progress_bar("Tokenizing", len(corpus), show=progress) as bar,
         ):  # fmt: skip
             for batch in corpus.with_format(None).select_columns("sentences").iter(batch_size=_BATCH):
                 found, lengths = flat_ids(tokenizer, [space + each for own in batch["sentences"] for each in own])

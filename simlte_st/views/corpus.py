@@ -110,7 +110,7 @@ def write_corpus(
         cut, segmented = segment_stream(kept, segmenter, count_tokens)
         if isinstance(cut, PunktSegmenter):
             write_json(directory / "punkt.json", cut.to_dict())
-        shown = with_progress_bar(segmented, "Segmenting", length_hint(reader, 0), shown=progress)
+        shown = with_progress_bar(segmented, "Segmenting", length_hint(reader, 0), show=progress)
         with atomic_path(directory / "corpus.arrow") as path:
             _write_rows(path, _usable_rows(shown, view, report))
         if report.documents < 2:

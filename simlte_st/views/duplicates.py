@@ -142,7 +142,7 @@ def find_duplicates(
     seen: dict[bytes, int] = {}
     groups = array("q")
     numbers, runs = array("q"), []  # of the first text of each group
-    shown = with_progress_bar(texts, "Reading documents", total or length_hint(texts, 0) or None, shown=progress)
+    shown = with_progress_bar(texts, "Reading documents", total or length_hint(texts, 0) or None, show=progress)
     for number, text in enumerate(shown):
         words = split_words(text) or normal(text).split()  # a text of symbols only has no words
         digest = hashlib.blake2b("\x00".join(words).encode("utf-8", "surrogatepass"), digest_size=16).digest()
@@ -153,7 +153,7 @@ def find_duplicates(
     members = np.array(groups, dtype=np.int64)
     exact = int((members != np.arange(len(members))).sum())
     if near:
-        found = with_progress_bar(similar_earlier(runs, similarity), "Finding duplicates", len(runs), shown=progress)
+        found = with_progress_bar(similar_earlier(runs, similarity), "Finding duplicates", len(runs), show=progress)
         first = np.arange(len(members))
         for number, other in zip(numbers, found, strict=True):
             if other is not None:
