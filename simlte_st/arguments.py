@@ -8,11 +8,11 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-import operator
 import os
 import types
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from numbers import Integral, Real
+from operator import ge, gt, le, lt
 from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from annotated_types import Interval
@@ -39,12 +39,7 @@ Share = Annotated[float, Interval(ge=0, le=1)]
 
 _LISTS = (Iterable, Sequence, list)
 _NAMES = {str: "a string", bool: "True or False", os.PathLike: "a path", Callable: "a function", Mapping: "a mapping"}
-_BOUNDS = {
-    "ge": ("at least", operator.ge),
-    "gt": ("above", operator.gt),
-    "le": ("at most", operator.le),
-    "lt": ("below", operator.lt),
-}
+_BOUNDS = {"ge": ("at least", ge), "gt": ("above", gt), "le": ("at most", le), "lt": ("below", lt)}
 
 
 def check_arguments(function: Callable[P, R]) -> Callable[P, R]:

@@ -32,7 +32,7 @@ def is_instance(source: object, module: str, *names: str) -> bool:
     return isinstance(source, tuple(getattr(library, name) for name in names if hasattr(library, name)))
 
 
-def first_line(error: Exception) -> str:
+def error_summary(error: Exception) -> str:
     """Return an error's class name and the first line of its message."""
     return ": ".join([type(error).__name__, *str(error).splitlines()[:1]])
 
@@ -109,10 +109,7 @@ def dataset_table(dataset: Dataset | IterableDataset, name: str, first: int = 0,
 
 
 def _schema_table(
-    name: str,
-    schema: pyarrow.Schema,
-    batches: Callable[[Sequence[str]], Iterable[pyarrow.RecordBatch]],
-    first: int = 0,
+    name: str, schema: pyarrow.Schema, batches: Callable[[Sequence[str]], Iterable[pyarrow.RecordBatch]], first: int = 0
 ) -> Table:
     """Return the table of a source with a schema, without pandas' index columns."""
     types = {field.name: field.type for field in schema if not _INDEX.fullmatch(field.name)}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from simlte_st.arguments import Count, check_arguments
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.reading.arrow import dataset_table, first_line, is_hub, is_instance, load_hub
+from simlte_st.reading.arrow import dataset_table, error_summary, is_hub, is_instance, load_hub
 from simlte_st.reading.document import Document, DocumentSource
 from simlte_st.reading.reader import DocumentReader
 from simlte_st.reading.rows import BrokenSourceError, Columns, Event, Reading, Row
@@ -140,7 +140,7 @@ class Shards:
     dataset: IterableDataset
     names: Sequence[str]  # of the shards: file names, if they are files
     reading: Reading
-    origin: DocumentSource  # what was opened, to open it again with other options
+    origin: DocumentSource  # the user's source, to reopen it with other options
 
     def with_options(self, **options: Any) -> Shards:
         """Open the same source with some options of :func:`~simlte_st.data.read_documents` replaced."""
@@ -163,7 +163,7 @@ class Shards:
                 same = "Multiple" in str(error)
                 problem = "two columns with the same name" if same else "other columns than the first"
                 raise DataError(f"{name} has {problem}: rename one, or read it without stream=.") from None
-            raise BrokenSourceError(f"{name} is truncated, corrupt or unreadable ({first_line(error)})") from error
+            raise BrokenSourceError(f"{name} is truncated, corrupt or unreadable ({error_summary(error)})") from error
 
 
 class ShardReader:
@@ -247,5 +247,5 @@ def _shard_parquet(source: DocumentSource, reading: Reading) -> Shards:
     except DataError:
         raise
     except Exception as error:  # missing, forbidden, offline, without a library, or not a parquet file
-        raise DataError(f"{name} cannot be opened ({first_line(error)}). A stream is read from {KINDS}.") from error
+        raise DataError(f"{name} cannot be opened ({error_summary(error)}). A stream is read from {KINDS}.") from error
     return Shards(name, dataset, files, reading, source)

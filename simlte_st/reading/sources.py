@@ -25,30 +25,11 @@ from simlte_st.extras import check_installed
 from simlte_st.files import is_model
 from simlte_st.reading.arrow import FORM, dataset_table, is_hub, load_hub, table_opener
 from simlte_st.reading.document import DocumentSource
-from simlte_st.reading.formats import (
-    DESCRIPTION,
-    MAIL,
-    PLAIN_TEXT,
-    TableFormat,
-    TextFormat,
-    format_by_content,
-    format_by_suffix,
-)
+from simlte_st.reading.formats import DESCRIPTION, TextFormat, find_format, format_by_content
 from simlte_st.reading.formats.html import has_tags, html_text
 from simlte_st.reading.formats.json import item_rows
-from simlte_st.reading.formats.mail import is_mail, looks_like_mail, read_mail
-from simlte_st.reading.rows import (
-    EXTRA,
-    UNREADABLE,
-    BrokenSourceError,
-    Columns,
-    Event,
-    RawRow,
-    Reading,
-    Row,
-    Skip,
-    make_skip,
-)
+from simlte_st.reading.formats.mail import looks_like_mail, read_mail
+from simlte_st.reading.rows import EXTRA, BrokenSourceError, Columns, Event, RawRow, Reading, Row, Skip, make_skip
 from simlte_st.reading.tables import Table, folder_columns, mappings_table, read_table, refuse_columns
 
 PLACES = f"{DESCRIPTION}; {FORM}; or - for JSON lines from standard input"
@@ -60,19 +41,19 @@ _HUB_NAME = re.compile(r"hub:\S+")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A source that is read from its beginning by each call of :meth:`events`."""
+    """An open source; each call of :meth:`events` reads it from the beginning."""
 
     name: str
     open: Callable[[], Table | Iterator[Event | RawRow]]
     reading: Reading
     size: Callable[[], int | None] = lambda: None  # maximum number of documents, if counting is cheap
-    once: bool = False  # whether it can be read only once
-    prefix: str = ""  # of positions and generated ids, if it is one of several sources
+    once: bool = False  # whether it can only be read once
+    prefix: str = ""  # for positions and generated ids, if it is one of several sources
     places: tuple[Path, ...] = ()  # files and folders to read
-    origin: DocumentSource = ()  # what was opened, to open it again with other options
+    origin: DocumentSource = ()  # the user's source, to reopen it with other options
 
     def events(self) -> Iterator[Event]:
-        """Yield the rows; choose the columns of a table."""
+        """Yield the rows, and the chosen columns of a table."""
         table = self.open()
         if not isinstance(table, Table):
             rows = table
@@ -97,7 +78,7 @@ def open_source(source: DocumentSource, reading: Reading) -> Source:
 
 
 def _parse_text(event: Event, reading: Reading) -> Event:
-    """Parse a text that is a raw e-mail or HTML, if requested; skip it if that fails."""
+    """Parse a raw e-mail or HTML text, if requested; skip it if it cannot be parsed."""
     if not isinstance(event, Row) or not isinstance(event.text, str):
         return event
     text, metadata = event.text, event.metadata
@@ -149,7 +130,7 @@ def _open_place(source: str | os.PathLike[str], reading: Reading) -> Source:
     if not name or not os.path.exists(path):  # Path would treat an empty name as the working folder
         hint = " Addresses are read with stream=True." if "://" in name else ""
         raise DataError(f"There is no file or folder {name[:_MAX_PATH]!r}.{hint} Documents are read from {PLACES}.")
-    file_format = _format(path, reading) or (format_by_content(path) if path.is_file() else None)
+    file_format = find_format(path, reading.mails) or (format_by_content(path) if path.is_file() else None)
     if path.is_dir() or isinstance(file_format, TextFormat):
         refuse_columns(replace(reading, label_column=None), f"{path} holds text, which")
     if path.is_dir():
@@ -179,13 +160,8 @@ def _spool(stream: TextIO) -> tuple[tempfile.TemporaryDirectory[str], Path]:
     return folder, path
 
 
-def _format(path: Path, reading: Reading) -> TextFormat | TableFormat | None:
-    file_format = format_by_suffix(path)
-    return MAIL if reading.mails and file_format in (None, PLAIN_TEXT) and is_mail(path) else file_format
-
-
 def _open_hub(name: str, reading: Reading) -> Source:
-    load = functools.cache(functools.partial(load_hub, name))  # on first use
+    load = functools.cache(lambda: load_hub(name))  # on first use
     source = Source(name, lambda: dataset_table(load(), name), reading, prefix=f"{name}:")
 
     def events() -> Iterator[Event]:
@@ -208,7 +184,7 @@ def _folder_rows(folder: Path, reading: Reading, relative: str = "") -> Iterator
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
-        yield Skip(relative or str(folder), UNREADABLE, error.strerror or str(error), id=relative)
+        yield make_skip(error, relative or str(folder), relative)
         return
     for entry in entries:
         name, path = relative + entry.name, Path(entry.path)
@@ -218,13 +194,13 @@ def _folder_rows(folder: Path, reading: Reading, relative: str = "") -> Iterator
             yield from _folder_rows(path, reading, name + "/")
         elif os.path.isdir(path):  # unlike Path and DirEntry, does not raise for circular links
             yield Skip(name, "linked folder" if entry.is_symlink() else "model folder", ignored=True)
-        elif isinstance(file_format := _format(path, reading), TextFormat):
+        elif isinstance(file_format := find_format(path, reading.mails), TextFormat):
             yield file_format.row(path, name, reading)
         else:
             yield Skip(name, path.suffix.lower() or "no suffix", ignored=True)
 
 
-# Several places: paths are distinguished from texts, and ids contain the source.
+# Several places: ids contain the source.
 
 
 def _open_several(places: Sequence[str | os.PathLike[str]], reading: Reading) -> Source:

@@ -72,13 +72,9 @@ def _bom_encoding(start: bytes) -> str | None:
 
 def _is_utf8(data: bytes) -> bool:
     """Return whether bytes are valid non-ASCII UTF-8, which other encodings produce only by chance."""
-    if data.isascii() or b"\0" in data:
-        return False
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
+    with contextlib.suppress(UnicodeDecodeError):
+        return not data.isascii() and b"\0" not in data and bool(data.decode("utf-8"))
+    return False
 
 
 @contextlib.contextmanager

@@ -19,14 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from simlte_st.arguments import Count, check_arguments
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.reading.document import (
-    SAMPLE_CHARACTERS,
-    Document,
-    SegmentedDocument,
-    count_words,
-    peek,
-    word_spans,
-)
+from simlte_st.reading.document import SAMPLE_CHARACTERS, Document, SegmentedDocument, count_words, peek, word_spans
 from simlte_st.words.tokens import count_tokens, split_long_text
 
 if TYPE_CHECKING:  # NLTK takes a second to import

@@ -12,7 +12,7 @@ from simlte_st.reading.arrow import count_rows, open_parquet
 from simlte_st.reading.formats.csv import open_csv
 from simlte_st.reading.formats.html import read_html
 from simlte_st.reading.formats.json import open_json, open_json_lines
-from simlte_st.reading.formats.mail import Mail, open_mbox, read_eml
+from simlte_st.reading.formats.mail import Mail, is_mail, open_mbox, read_eml
 from simlte_st.reading.formats.office import read_docx, read_epub, read_odt, read_rtf, read_xml
 from simlte_st.reading.formats.pdf import read_pdf
 from simlte_st.reading.rows import EXTRA, BadTextError, Reading, Row, Skip, make_skip
@@ -103,6 +103,12 @@ def format_by_suffix(path: Path) -> TextFormat | TableFormat | None:
     file_format = _BY_SUFFIX.get("".join(suffixes[-2:-1]))
     is_compressible = isinstance(file_format, TableFormat) and file_format.open is not open_parquet
     return file_format if is_compressible else None
+
+
+def find_format(path: Path, mails: bool) -> TextFormat | TableFormat | None:
+    """Return a file's format by its suffix; with ``mails``, plain text and unknown files may be e-mails."""
+    file_format = format_by_suffix(path)
+    return MAIL if mails and file_format in (None, PLAIN_TEXT) and is_mail(path) else file_format
 
 
 def format_by_content(path: Path) -> TextFormat | TableFormat | None:

@@ -180,10 +180,9 @@ def _pieces(
             yield "\n\n"
         elif starts:
             yield breaks.get(name, "")
-        if text_tag is None:
-            text = node.text if starts else node.tail
-        else:
-            text = node.text if starts and name == text_tag else ""
+        text = node.text if starts else node.tail
+        if text_tag is not None and not (starts and name == text_tag):
+            text = ""
         text = text if name else html.unescape(text or "")  # an unresolved entity, possibly one of HTML
         if text and (starts or node is not root):
             yield " ".join(f"|{text}|".split())[1:-1]
