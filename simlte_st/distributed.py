@@ -213,5 +213,5 @@ def mean_over_processes(number: float, device: torch.device) -> float:
 
 
 def shows(error: BaseException) -> bool:
-    """Return whether this process prints an error; the main process prints its own errors for all."""
+    """Return whether this process prints an error; the main process prints the errors that all raise."""
     return is_main() or not (isinstance(error, TrainingInterrupted) or getattr(error, "of_main", False))

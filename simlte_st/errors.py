@@ -1,4 +1,4 @@
-"""The errors that this package raises on purpose.
+"""Errors that this package raises on purpose.
 
 Each message says what is wrong, with which value, and what to do instead. The command line prints the message of a
 :class:`SimlteError` and reports any other error as a bug.

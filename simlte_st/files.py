@@ -108,8 +108,8 @@ def is_unused(folder: Path) -> bool:
 
 
 def check_apart(source: object, output: Path) -> None:
-    """Check that an output does not replace the documents that it is made from."""
-    places = getattr(source, "places", source)  # of a reader
+    """Check that an output does not replace its input documents."""
+    places = getattr(source, "places", source)  # a reader lists its places
     for place in places if isinstance(places, (list, tuple)) else [places]:
         if not isinstance(place, (str, os.PathLike)) or not os.path.exists(place):
             continue

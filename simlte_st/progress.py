@@ -70,7 +70,7 @@ class TextBar:
     def __init__(self, model: SentenceTransformer | None, name: str, documents: int | None, *, show: bool) -> None:
         self.documents = documents
         self._model, self._name, self._show = model, name, show
-        self._end = 0  # documents when the current ones are read
+        self._end = 0  # number of documents after the current ones
         self._position = self._share = 0.0  # documents read so far, and documents per text
         self._exit = ExitStack()
 
@@ -88,7 +88,7 @@ class TextBar:
         self._exit.close()
 
     def begin(self, documents: int) -> None:
-        """Start counting documents whose texts are read next."""
+        """Announce the documents whose texts are read next."""
         self._move(self._end)
         self._end += documents
 

@@ -105,7 +105,8 @@ def dataset_table(dataset: Dataset | IterableDataset, name: str, first: int = 0,
 
     if dataset.features is not None:
         return _schema_table(name, dataset.features.arrow_schema, batches, first)
-    return mappings_table(name, itertools.starmap(_row, enumerate(dataset.with_format(None))))  # such as a generator
+    # A stream without a schema, such as a generator's.
+    return mappings_table(name, itertools.starmap(_row, enumerate(dataset.with_format(None))))
 
 
 def _schema_table(
@@ -184,5 +185,5 @@ def load_hub(source: str) -> IterableDataset:
 
     try:
         return datasets.load_dataset(name, config or None, split=split or "train", streaming=True)
-    except Exception as error:  # offline, or no such data set: each version of the library raises its own class
+    except Exception as error:  # offline or missing; the class depends on the version of the library
         raise DataError(f"{source} cannot be loaded from the Hub: {error}") from error

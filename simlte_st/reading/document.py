@@ -1,4 +1,4 @@
-"""Documents and segmented documents, and their words, ids and names."""
+"""Documents, their sentences, words and ids."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ class Shards:
             yield from read_table(dataset_table(part, name, row, _ROWS), self.reading)
         except DataError:
             raise
-        except Exception as error:  # each version of each library has its own
+        except Exception as error:  # the class depends on the versions of the libraries
             if "for FieldRef" in str(error):
                 same = "Multiple" in str(error)
                 problem = "two columns with the same name" if same else "other columns than the first"

@@ -70,9 +70,9 @@ class ReadReport:
             hint = "in a folder, tables and other text files are read only when named, such as FOLDER/*.csv"
             lines.append(hint if self.documents else f"{hint}; documents are read from {PLACES}")
         if not verbs and any(":2," in suffix for suffix in self.ignored):
-            lines.append("files of a Maildir that begin with e-mail headers are read with mails=True")
+            lines.append("use mails=True to read files of a Maildir that begin with e-mail headers")
         if WRONG_ENCODING in self.skipped:
-            lines.append("if the files are in another encoding, name it with encoding=")
+            lines.append("if the files have another encoding, pass encoding=")
         return lines
 
     def to_dict(self) -> dict[str, Any]:
@@ -194,7 +194,7 @@ class DocumentReader:
             raise DataError(f"{error}; {count} had been read before. Download or create it again.") from error
         report.finished, self.checksum = True, texts.hexdigest()
         if not report.documents and self._remembers:
-            raise EmptyCorpusError("\n".join([f"{self._source.name} holds no usable document.", *report.troubles()]))
+            raise EmptyCorpusError("\n".join([f"{self._source.name} has no usable documents.", *report.troubles()]))
 
     def _note_unread(self, name: str | None) -> None:
         """Record the id of an unreadable document (None: unknown); a row without text and id is not one ("")."""
@@ -228,7 +228,7 @@ class DocumentReader:
         source_id = _source_id(row)
         name = source_id or to_nfc(row.generated_id or content_id(text))
         if source_id is None and row.has_id:
-            report.note(report.repaired, MISSING_ID, row.where, f"called {name!r}")
+            report.note(report.repaired, MISSING_ID, row.where, f"named {name!r}")
         if ids is None:
             return name
         unique = _make_unique(name, ids)

@@ -171,7 +171,7 @@ def _open_hub(name: str, reading: Reading) -> Source:
         try:
             yield from source.events()
         except (OSError, pyarrow.ArrowException, datasets.exceptions.DatasetsError) as error:
-            raise BrokenSourceError(f"{name} broke off ({error})") from error
+            raise BrokenSourceError(f"{name} was interrupted ({error})") from error
 
     return replace(source, open=events)
 

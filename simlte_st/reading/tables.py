@@ -21,7 +21,7 @@ LOOK_AHEAD = 100
 """Number of first rows that determine the columns of a table without a schema."""
 
 MISSING = object()
-"""Stands for a missing value."""
+"""Placeholder for a missing value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Table:
     first: Callable[[Sequence[str]], Iterable[RawRow | Event]] = lambda columns: ()  # the first rows
 
     def find_column(self, name: str) -> str:
-        """Return the column of a name, which may be a path into a struct."""
+        """Return the column that a name or a path into a struct refers to."""
         starts = (start for start, _ in _split_path(name) if start in self.columns)
         return name if name in self.columns else next(starts, name)
 
@@ -119,7 +119,7 @@ def _longest_column(table: Table, columns: Sequence[str]) -> str | None:
 
 
 def first_match(names: Sequence[str], columns: Sequence[str]) -> str | None:
-    """Return the column of the first name that there is, in any case."""
+    """Return the column of the first name that is a column, in any case."""
     # Among names that differ in case, prefer lower case, then the first.
     by_lower = {column.lower(): column for column in (*reversed(columns), *filter(str.islower, columns))}
     return next((by_lower[name] for name in names if name in by_lower), None)

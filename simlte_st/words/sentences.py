@@ -54,7 +54,7 @@ _STOP = re.compile(
     "|(?<=[\u0e00-\u0e45\u0e47-\u0ec5\u0ec7-\u0eff]) +(?=[\u0e00-\u0e45\u0e47-\u0ec5\u0ec7-\u0eff])"
 )
 _SEMICOLON = re.compile("(?<=；)")
-_HARD_WRAP = 120  # in a text without blank lines, lines that are all shorter are wrapped, not paragraphs
+_HARD_WRAP = 120  # characters; if no line of a text without blank lines is longer, its lines are not paragraphs
 _PIECE = 20_000  # characters per call of the segmenter, which bounds the cost of pathological texts
 _MAX_LEARNED = 100_000  # characters per text that Punkt learns from, so that no document dominates
 _SAMPLE = 1_000  # texts used to detect the languages of a corpus
@@ -291,7 +291,7 @@ def segment_document(
 def segment_stream(
     documents: Iterable[Document], segmenter: str | Segmenter, count_tokens: TokenCounter = estimate_tokens
 ) -> tuple[Segmenter, Iterator[SegmentedDocument]]:
-    """Return a segmenter by name, which may learn from the first documents, and the segmented documents."""
+    """Return the segmenter, which may learn from the first documents, and the segmented documents."""
     first, stream = peek(documents, lambda document: len(document.text))
     cut = make_segmenter(segmenter, lambda: (document.text for document in first))
     return cut, segment_documents(stream, cut, count_tokens)

@@ -184,7 +184,7 @@ def word_tokens(tokenizer: Tokenizer) -> WordTokens | None:
     state = tokenizer.get_vocab_size(), len(added), tokenizer.encode_special_tokens
     try:
         cache = _CACHES.get(tokenizer)
-    except TypeError:  # tokenizers before 0.23 has no weak references, so there is no cache
+    except TypeError:  # tokenizers before 0.23 does not support weak references, so there is no cache
         return None
     if cache is None or cache.state != state:  # tokens have been added
         cache = _CACHES[tokenizer] = WordTokens(state)

@@ -52,7 +52,7 @@ def open_csv(path: Path, reading: Reading) -> Table:
     The separator is the one of ``,``, ``;``, tab and ``|`` that fits the first rows best. Rows with faulty quoting are
     counted as malformed. A quote that is never closed swallows the rows after it, up to ``max_characters``.
     """
-    # The limit is global; it is only raised, so that other users of `csv` are not affected.
+    # The limit is global: only raise it, so that other users of `csv` are not affected.
     csv.field_size_limit(max(csv.field_size_limit(), reading.max_characters + 1))
     problems: list[tuple[str, str]] = []  # in the lines of the current row
 
@@ -71,7 +71,7 @@ def open_csv(path: Path, reading: Reading) -> Table:
     except csv.Error as error:
         problems.append((MALFORMED_ROW, str(error)))
     if problems:
-        raise DataError(f"The header of {path} cannot be read: {problems[0][1]}. Is it in another encoding=?")
+        raise DataError(f"The header of {path} cannot be read: {problems[0][1]}. For another encoding, pass encoding=.")
     names = unique_names(header)
 
     def rows() -> Iterator[RawRow | Skip]:

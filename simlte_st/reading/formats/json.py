@@ -1,4 +1,4 @@
-"""Read JSON and JSON lines, with Slack's markup as plain text, and the same values in memory."""
+"""Read JSON files, JSON lines and iterables of such values; convert Slack's markup to plain text."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _objects(path: Path, reading: Reading) -> Iterator[RawRow | Skip]:
             continue
         try:
             values = json.loads(line.text, object_pairs_hook=_unique_keys)
-        except (ValueError, RecursionError) as error:  # ValueError also for a number with thousands of digits
+        except (ValueError, RecursionError) as error:  # such as a number with thousands of digits
             yield Skip(where, MALFORMED_JSON, getattr(error, "msg", str(error)).removesuffix(" at"))
             continue
         if isinstance(values, dict):

@@ -153,7 +153,7 @@ def _part_text(part: Message, reading: Reading) -> str:
             plain = [text for subpart, text in pairs if subpart.get_content_type() == "text/plain"]
             texts = plain[:1] or [text for _, text in pairs[-1:]]
         return "\n\n".join(text for text in texts if text.strip())
-    if kind.startswith("multipart/"):  # without parts
+    if kind.startswith("multipart/"):  # a message without parts
         kind = "text/plain"
     if part.get_content_disposition() == "attachment" or kind not in ("text/plain", "text/html"):
         return ""
@@ -211,7 +211,7 @@ def open_mbox(path: Path, reading: Reading) -> Table:
     with open_bytes(path) as stream:
         start = stream.read(_BEGINNING)
     if start.strip() and not _ENVELOPE.match(start.lstrip(b"\r\n")):
-        raise DataError(f'{path} is not a mailbox: its first line should be "From SENDER DATE". A single mail is .eml.')
+        raise DataError(f'{path} is not a mailbox: it should begin with "From SENDER DATE". Name a single e-mail .eml.')
     strings = [name for name in COLUMNS if name != "date"]
     return Table(str(path), COLUMNS, strings, functools.partial(_rows, path, reading), {"date": "dates"})
 

@@ -19,10 +19,10 @@ from simlte_st.reading.text_files import read_whole, tidy_lines
 if TYPE_CHECKING:
     from lxml import etree
 
-UNPACKS = "unpacking to far more than text does"
+UNPACKS = "unpacks to far more than text would"
 
 _MAX_UNPACKED = 20_000_000  # bytes, or 100 times the file size; the tree takes 30 times as much
-_COMPOUND_FILE = bytes.fromhex("d0cf11e0a1b11ae1")  # around an encrypted document
+_COMPOUND_FILE = bytes.fromhex("d0cf11e0a1b11ae1")  # the container of an encrypted document
 
 _WORD_PARTS = (re.compile(r"word/document\d*\.xml"), re.compile(r"word/(?:foot|end)notes\d*\.xml"))
 _WORD_BREAKS = {"br": "\n", "cr": "\n", "tab": " ", "noBreakHyphen": "-"}
