@@ -92,7 +92,8 @@ class Options(dict[str, Any]):
             if not (source == "-" or source.startswith("hub:") or "://" in source or os.path.lexists(source)):
                 raise DataError(f"There is no file or folder {source!r}.")
         places = [Path(source) if source == "-" else source for source in sources]  # a lone "-" could be a text
-        reader = read_documents(places[0] if len(places) == 1 else places, **self.of(read_documents))
+        # With stream=True, which only train has, the reader is Shards.
+        reader: DocumentReader = read_documents(places[0] if len(places) == 1 else places, **self.of(read_documents))
         if isinstance(reader, DocumentReader):  # before imports that take seconds
             reader.check(self.get("probe") or self.get("label"))
         return reader

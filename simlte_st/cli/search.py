@@ -193,7 +193,7 @@ def _write_hits(
             from simlte_st.progress import with_progress_bar
 
             total = length_hint(reader or (), 0) or None
-            results = with_progress_bar(results, "Searching", total, unit="query", shown=not quiet)
+            results = with_progress_bar(results, "Searching", total, unit="query", show=not quiet)
             file = stack.enter_context(stack.enter_context(atomic_path(output)).open("w", encoding="utf-8", newline=""))
         for query, hits, notes in results:
             if options["format"] == "csv":

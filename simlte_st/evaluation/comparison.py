@@ -195,7 +195,7 @@ def fit_probes(
     """Fit few-shot and full probes on embeddings; a bar named after the model appears after a second."""
     draw_size = sum(min(shots, count) for count in Counter(train_y).values())
     total = draws * count_fitted_rows(draw_size) + count_fitted_rows(len(train_y))
-    with progress_bar(f"Fitting probes ({name})", total, unit="row", shown=progress, delay=1) as bar:
+    with progress_bar(f"Fitting probes ({name})", total, unit="row", show=progress, delay=1) as bar:
         few_shot = few_shot_probe(train_x, train_y, test_x, test_y, shots=shots, draws=draws, seed=seed, bar=bar)
         return ProbeComparison(few_shot, fit_probe(train_x, train_y, test_x, test_y, seed=seed, bar=bar))
 

@@ -19,7 +19,7 @@ from simlte_st.models.loading import check_room
 from simlte_st.models.passes import TextReader
 from simlte_st.models.static import is_static
 from simlte_st.models.vectors import Floats
-from simlte_st.progress import reading
+from simlte_st.progress import reading_bar
 from simlte_st.prompts import document_prompt
 from simlte_st.reading.document import DocumentSource
 
@@ -50,7 +50,7 @@ def encode_texts(
 
     The bar counts ``documents`` (default: the number of texts).
     """
-    bar = reading(model, bar_name, texts, documents=documents, shown=show_progress_bar)
+    bar = reading_bar(model, bar_name, texts, documents=documents, show=show_progress_bar)
     with reading_at_most(model, max_seq_length), bar:
         if type(model) is SentenceTransformer:  # subclasses have their own encode
             reader = TextReader(model, batch_size, texts)

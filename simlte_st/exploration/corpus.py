@@ -15,7 +15,7 @@ from simlte_st.models.language import warn_of_language
 from simlte_st.models.names import ModelSource
 from simlte_st.models.truncation import Truncation
 from simlte_st.models.vectors import Floats, Ints, unit_rows
-from simlte_st.progress import reading, with_progress_bar
+from simlte_st.progress import reading_bar, with_progress_bar
 from simlte_st.reading.columns import Column, collect_columns, document_titles
 from simlte_st.reading.document import Document
 from simlte_st.reading.documents import DocumentReader
@@ -68,7 +68,7 @@ def open_corpus(
             f"{model} is an index and has its own documents: leave out the source, or give a model."
         )
     encoder = Encoder(model, device)
-    documents = list(with_progress_bar(reader, "Reading", shown=progress))
+    documents = list(with_progress_bar(reader, "Reading", show=progress))
     source = reader.report.source
     name = os.path.basename(os.path.abspath(source)) if os.path.exists(source) else source
     columns = _columns_and_titles(documents, name, title)
@@ -108,7 +108,7 @@ def _columns_and_titles(documents: Sequence[Document], name: str, title: str | N
 
 
 def _encode(encoder: Encoder, texts: Sequence[str], bar: str, batch_size: int, progress: bool) -> Floats:
-    with reading(None if encoder.quick else encoder.model, bar, texts, shown=progress):
+    with reading_bar(None if encoder.quick else encoder.model, bar, texts, show=progress):
         return encoder.documents(texts, batch_size)
 
 

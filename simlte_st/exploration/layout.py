@@ -49,7 +49,7 @@ def lay_out(vectors: Floats, *, seed: int = 0, progress: bool = False) -> Layout
     count = len(vectors)
     components = PCA(min(_DIMENSIONS, count - 1, vectors.shape[1]), random_state=seed).fit_transform(vectors)
     sample = np.array(sample_rows(count, MAX_TSNE_DOCUMENTS, seed))
-    with progress_bar("Laying out the map", 1, unit="map", shown=progress) as bar:
+    with progress_bar("Laying out the map", 1, unit="map", show=progress) as bar:
         perplexity = min(_PERPLEXITY, (len(sample) - 1) / 3)  # scikit-learn needs less than the number of documents
         tsne = TSNE(perplexity=perplexity, init="pca", max_iter=_ITERATIONS, random_state=seed)
         places = np.empty((count, 2), dtype=np.float32)
@@ -70,7 +70,7 @@ def nearest_documents(vectors: Floats, *, progress: bool = False) -> tuple[Ints,
     count = len(vectors)
     shape = count, min(NEAREST, count - 1)
     neighbours, cosines = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.float32)
-    with progress_bar("Finding neighbours", count, shown=progress) as bar:
+    with progress_bar("Finding neighbours", count, show=progress) as bar:
         for rows in row_blocks(count, count):
             block = vectors[rows] @ vectors.T
             np.fill_diagonal(block[:, rows.start :], -np.inf)  # the document itself

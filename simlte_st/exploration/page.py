@@ -128,7 +128,7 @@ def page_data(exploration: Exploration) -> dict[str, object]:
         "near": exploration.neighbours.tolist(),
         "cosines": np.round(exploration.cosines.astype(np.float64), _DECIMALS).tolist(),
         "groups": exploration.duplicates.groups.tolist(),
-        "columns": {column.name: column.shown() for column in corpus.columns},
+        "columns": {column.name: column.short_values() for column in corpus.columns},
         "colours": [_colours(column) for column in corpus.columns if column.kind != "text"],
     }
 
@@ -139,7 +139,7 @@ def _colours(column: Column) -> dict[str, object]:
         numbers = [number for number in column.numbers if number is not None]
         ends = {"low": min(numbers), "high": max(numbers), "date": column.kind == "date"}
         return {"name": column.name, "values": list(column.numbers), **ends}
-    values = column.shown()
+    values = column.short_values()
     classes = sorted({*values} - {""})[:CLASSES]
     indices = {value: index for index, value in enumerate(classes)}
     return {"name": column.name, "classes": classes, "values": [indices.get(value, -1) for value in values]}

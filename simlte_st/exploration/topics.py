@@ -90,7 +90,7 @@ def find_topics(
         )
     max_number = max(2, min(distinct, len(halves.rows) // _MIN_TOPIC_SIZE))
     numbers = [size for size in NUMBERS if size <= max_number] if number is None else [min(number, distinct)]
-    bar = with_progress_bar(numbers, "Trying numbers of topics", unit="number", shown=progress)
+    bar = with_progress_bar(numbers, "Trying numbers of topics", unit="number", show=progress)
     best = max((_stability(halves, count, seed) for count in bar), key=lambda stability: stability.worth)
     centres = KMeans(best.number, n_init=_STARTS, random_state=seed).fit(vectors).cluster_centers_
     centres /= np.maximum(np.linalg.norm(centres, axis=1, keepdims=True), 1e-12)

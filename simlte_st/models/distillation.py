@@ -213,7 +213,7 @@ def _token_vectors(
     with (
         torch.inference_mode(),
         fast_products(model.device),
-        progress_bar("Distilling", len(ids), unit="token", shown=progress) as bar,
+        progress_bar("Distilling", len(ids), unit="token", show=progress) as bar,
     ):
         for start in range(0, len(order), _BATCH):
             batch = [ids[row] for row in order[start : start + _BATCH]]

@@ -183,7 +183,7 @@ def make_parts(parts: Parts, encoder: PartEncoder, engine: Engine, progress: boo
     if engine.engine == "ray":
         from simlte_st.models.encode_ray import encode_with_ray
 
-        with progress_bar("Encoding", parts.total, shown=progress) as documents:
+        with progress_bar("Encoding", parts.total, show=progress) as documents:
             try:
                 encode_with_ray(record_paths(), encoder, engine, documents)
             finally:
@@ -198,7 +198,7 @@ def make_parts(parts: Parts, encoder: PartEncoder, engine: Engine, progress: boo
         warn_of_truncation(model, first[0].texts)
     with (
         device_pool(model, engine.several) if engine.several else nullcontext() as pool,
-        TextBar(model, "Encoding", parts.total, shown=progress) as bar,
+        TextBar(model, "Encoding", parts.total, show=progress) as bar,
     ):
         for part in chain(first, remaining):
             bar.documents = parts.total  # may only be known at the end of the source

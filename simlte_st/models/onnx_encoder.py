@@ -136,7 +136,7 @@ class OnnxEncoder:
         vectors = np.zeros((len(tokens), self.settings["dimension"]), dtype=np.float32)
         max_slots = min(batch_size * int(lengths.max()), CPU_PASS[0])
         inputs = [node.name for node in self._graph.get_inputs()]
-        with progress_bar("Encoding", len(tokens), unit="text", shown=show_progress_bar) as bar:
+        with progress_bar("Encoding", len(tokens), unit="text", show=show_progress_bar) as bar:
             for rows in split_by_length(order, lengths[order].tolist(), max_slots, CPU_PASS[1]):
                 ids = np.full((len(rows), int(lengths[rows[0]])), self.settings["pad_id"], dtype=np.int64)
                 mask = np.zeros_like(ids)

@@ -90,7 +90,7 @@ def document_token_counts(model: SentenceTransformer, documents: DocumentSource,
     budget, reader, special = view_budget(model), read_documents(documents), special_ids(model.tokenizer)
     size = vocabulary_size(model.tokenizer)
     parts = [csr_array((0, size), dtype=np.float32)]
-    with progress_bar("Counting tokens", length_hint(reader, 0) or None, shown=progress) as bar:
+    with progress_bar("Counting tokens", length_hint(reader, 0) or None, show=progress) as bar:
         for texts in in_batches((document.text for document in reader), len, TOKENIZED_CHARACTERS):
             tokens = token_ids(model.tokenizer, texts_as_read(model, texts), budget)
             lengths = np.array([len(ids) for ids in tokens])

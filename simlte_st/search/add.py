@@ -137,7 +137,7 @@ def add_documents(
         missing_texts = TextParts(reader, folder, encoder, segmenter)
         make_parts(missing_texts, PartEncoder(encoder.model, batch_size), engine, progress)
     ids = set[str]()
-    with TextBar(None if encoder.quick else encoder.model, "Indexing", None, shown=progress) as bar:
+    with TextBar(None if encoder.quick else encoder.model, "Indexing", None, show=progress) as bar:
         for number, batch in enumerate(encoder.batches(stream), start=1):
             new = {document.id: document for document in batch if document.id not in ids}
             ids |= new.keys()

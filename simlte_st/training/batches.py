@@ -165,7 +165,7 @@ def write_tokens(corpus: Dataset, tokenizer: Tokenizer, folder: Path, *, progres
         with (
             open(path / "ids", "wb") as ids, open(path / "sentences", "wb") as sentences,
             open(path / "documents", "wb") as documents,
-            progress_bar("Tokenizing", len(corpus), shown=progress) as bar,
+            progress_bar("Tokenizing", len(corpus), show=progress) as bar,
         ):  # fmt: skip
             for batch in corpus.with_format(None).select_columns("sentences").iter(batch_size=_TOKENIZE_BATCH):
                 texts = [space + sentence for document in batch["sentences"] for sentence in document]

@@ -18,7 +18,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from simlte_st.arguments import check_arguments
 from simlte_st.compat import FirstCallbacks
-from simlte_st.distributed import barrier, is_main, largest, world
+from simlte_st.distributed import barrier, is_main, max_over_processes, world
 from simlte_st.errors import ResumeError, TrainingDiverged
 from simlte_st.files import atomic_path
 from simlte_st.losses.loss_state import LossStateMixin
@@ -227,7 +227,7 @@ class InterruptCallback(TrainerCallback):
 
     def on_step_end(self, args: object, state: object, control: TrainerControl, **kwargs: object) -> None:
         """Request a checkpoint and a stop."""
-        number = largest(self.interrupted or 0)
+        number = max_over_processes(self.interrupted or 0)
         if number:
             self.interrupted = signal.Signals(number)
             control.should_save = control.should_training_stop = True

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from simlte_st.errors import format_count
-from simlte_st.reading.reader import counted
+from simlte_st.reading.reader import format_reason
 from simlte_st.training.run import trained_path
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class TrainingResult:
     def facts(self) -> list[str]:
         """Return sentences about the training and the tokens that the model reads, without file names."""
         left_out = {**self.read["skipped"], **self.corpus.left_out}
-        skipped = ", ".join(counted(count, reason) for reason, count in left_out.items())
+        skipped = ", ".join(format_reason(reason, count) for reason, count in left_out.items())
         documents, steps = format_count(self.corpus.documents, "document"), format_count(self.steps, "step")
         trained = f"Trained on {documents}: {steps} in {self.seconds:,.0f} s, in {self.dtype}."
         return [

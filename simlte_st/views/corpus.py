@@ -20,7 +20,7 @@ from simlte_st.files import atomic_path, read_json, write_json
 from simlte_st.progress import with_progress_bar
 from simlte_st.reading.document import Document, DocumentSource, SegmentedDocument, text_key
 from simlte_st.reading.documents import read_documents
-from simlte_st.reading.reader import counted
+from simlte_st.reading.reader import format_reason
 from simlte_st.views.views import View
 from simlte_st.words.sentences import PunktSegmenter, Segmenter, TokenCounter, estimate_tokens, segment_stream
 from simlte_st.words.tokens import in_batches
@@ -110,7 +110,7 @@ def write_corpus(
         trained_segmenter, segmented = segment_stream(corpus_documents, segmenter, count_tokens)
         if isinstance(trained_segmenter, PunktSegmenter):
             write_json(directory / "punkt.json", trained_segmenter.to_dict())
-        bar = with_progress_bar(segmented, "Segmenting", length_hint(reader, 0), shown=progress)
+        bar = with_progress_bar(segmented, "Segmenting", length_hint(reader, 0), show=progress)
         with atomic_path(directory / "corpus.arrow") as path:
             _write_rows(path, _select(bar, view, report))
         if report.documents < 2:
@@ -159,7 +159,7 @@ def from_rows(columns: Mapping[str, Sequence[Any]]) -> Iterator[SegmentedDocumen
 
 def too_few_documents(documents: int, left_out: Mapping[str, int] | None = None) -> str:
     """Return the message for too few documents to train on."""
-    reasons = ", ".join(counted(count, reason) for reason, count in (left_out or {}).items())
+    reasons = ", ".join(format_reason(reason, count) for reason, count in (left_out or {}).items())
     return (
         "Training needs at least 2 documents, because the other documents of a batch are the negatives. "
         f"{documents} can be used{f' (left out: {reasons})' if reasons else ''}."

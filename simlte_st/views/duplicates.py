@@ -144,7 +144,7 @@ def find_duplicates(
     row_by_digest: dict[bytes, int] = {}
     first_rows = array("q")  # of the texts with the same words
     distinct_rows, run_sets = array("q"), list[Hashes]()
-    for row, text in enumerate(with_progress_bar(texts, "Reading documents", total, shown=progress)):
+    for row, text in enumerate(with_progress_bar(texts, "Reading documents", total, show=progress)):
         words = split_words(text) or normal(text).split()  # a text of symbols only has no words
         digest = hashlib.blake2b("\x00".join(words).encode("utf-8", "surrogatepass"), digest_size=16).digest()
         first_rows.append(row_by_digest.setdefault(digest, row))
@@ -155,7 +155,7 @@ def find_duplicates(
     exact = int((groups != representatives).sum())
     if near:
         matches = find_earlier_similar(run_sets, similarity)
-        matches = with_progress_bar(matches, "Finding duplicates", len(run_sets), shown=progress)
+        matches = with_progress_bar(matches, "Finding duplicates", len(run_sets), show=progress)
         for row, match in zip(distinct_rows, matches, strict=True):
             if match is not None:
                 representatives[row] = distinct_rows[match]

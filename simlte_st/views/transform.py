@@ -29,7 +29,7 @@ from simlte_st.errors import EmptyCorpusError
 from simlte_st.prompts import document_prompt
 from simlte_st.reading.document import Document, DocumentSource, SegmentedDocument
 from simlte_st.reading.documents import read_documents
-from simlte_st.reading.reader import counted
+from simlte_st.reading.reader import format_reason
 from simlte_st.views.corpus import CorpusReport, from_rows, too_few_documents, write_corpus
 from simlte_st.views.views import DocSplit, View, ViewPair, draw_views
 from simlte_st.words.sentences import Segmenter, estimate_tokens, segment_stream, tokenizer_counter
@@ -166,7 +166,7 @@ class DocSplitTransform:
             progress=progress,
         )
         if self.report.left_out:
-            left_out = (counted(count, reason) for reason, count in self.report.left_out.items())
+            left_out = (format_reason(reason, count) for reason, count in self.report.left_out.items())
             logger.warning("Left out of training: %s.", ", ".join(left_out))
         self._document_count += len(corpus)
         return corpus.with_transform(self)
