@@ -103,21 +103,10 @@ def second_base() -> Values:
     return {"base": base, "gains": table.assign(set=table["set"].str.removesuffix(f", {base}"))}
 
 
-def language_model() -> Values:
-    """Return DocSplit's gains over SimCSE from a language model, with few labels and with all."""
-    pretrained, adapted = load("paper_400_steps/paper")["gains"], load("own_documents")["gains"]
-    return {
-        "gains": [pretrained["docsplit-no-mlm over simcse"][experiment] for experiment in CLASSIFICATION],
-        "papers": [papers_gains(experiment).mean() for experiment in CLASSIFICATION],
-        "simcse": [adapted["docsplit-no-mlm over simcse"][experiment]["gain"] for experiment in CLASSIFICATION],
-        "base": [adapted["docsplit-no-mlm over base-cls"][experiment]["gain"] for experiment in CLASSIFICATION],
-    }
-
-
 def gain_over_simcse(name: str) -> pd.DataFrame:
     """Return the cells of DocSplit's gain over SimCSE in the papers' experiments beside the papers' own."""
     _, ours, papers = docsplit_gains(load(name)["gains"])
-    return pd.concat([table[experiment] for experiment in CLASSIFICATION for table in (ours, papers)], axis=1)
+    return pd.concat([table[probe] for probe in CLASSIFICATION for table in (ours, papers)], axis=1)
 
 
 def static_gain() -> Values:
@@ -141,6 +130,7 @@ def block_texts() -> dict[str, str]:
     averages, systems = score_cells(load("ast"))["mAP"], load("search")["systems"]
     text = fill(
         "numbers.md",
+        adapted=load("own_documents")["gains"],
         ast={
             "here": averages,
             "paper": AVERAGES["mAP"].reindex(averages.index).map("{:.1f}".format, na_action="ignore").fillna(""),
@@ -149,12 +139,13 @@ def block_texts() -> dict[str, str]:
         commands=COMMANDS,
         corpus_size=load("corpus_size"),
         gain=gain(),
-        language_model=language_model(),
         languages=language_scores(),
         models=models.summary(load("models")).fillna(""),
         mrr={name: search.mean_reciprocal_ranks(search.read_ranks(cells)) for name, cells in systems.items()},
+        printed_gains={probe: papers_gains(probe).mean() for probe in CLASSIFICATION},
         paper=gain_over_simcse("paper"),
         paper_longer=gain_over_simcse("paper_400_steps/paper"),
+        pretrained=load("paper_400_steps/paper")["gains"]["docsplit-no-mlm over simcse"],
         rerank_seconds=search.median_seconds(systems["simlte-static, rerank"]),
         second_base=second_base(),
         similarities=static.costs(load("static"))["STS-B"],
