@@ -1,11 +1,11 @@
-"""AST: link posts to articles, compared with other encoders on the same word vectors, MiniLM and bags of words.
+"""AST: link posts to articles, beside other encoders on the same word vectors, MiniLM and bags of words.
 
     python -m benchmarks.ast --shared data
 
-Splits tweets and the articles they discuss by article, with a new split for each seed. Trains the Star Transformer, a
-CNN, a GRU and a Bi-GRU on fixed GloVe vectors with the multi-similarity triplet loss, and MiniLM by DocSplit on the
-training articles alone. Finished parts stay in the work folder, so the same command resumes an interrupted run.
-Results go to ``results/ast.json`` and ``.md``.
+Splits tweets and the articles they discuss by article, anew for each seed. Trains the Star Transformer, a CNN, a GRU
+and a Bi-GRU on frozen GloVe vectors with the multi-similarity triplet loss, and MiniLM by DocSplit on the training
+articles alone. The work folder keeps finished parts, so the same command resumes an interrupted run. Results go to
+``results/ast.json`` and ``.md``.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from sentence_transformers import SentenceTransformer
 import simlte_st
 from benchmarks.bm25 import Bm25Scores
 from benchmarks.grid.work import Work
-from benchmarks.linking.data import Linked, load, split
+from benchmarks.linking.data import LinkedTexts, load_linked, split_by_article
 from benchmarks.linking.encoders import ENCODERS, VECTORS, make_encoder, word_vectors
 from benchmarks.pages import write_results
-from benchmarks.papers.linking import linking
+from benchmarks.papers.linking import measure_linking
 from benchmarks.records import environments, make_parser
 from simlte_st.evaluation import CosineScores, PairScores, TfidfScores
 from simlte_st.evaluation.evaluator import encode_texts
@@ -43,29 +43,29 @@ ADAPTED = "MiniLM, DocSplit on the articles"
 SYSTEMS = (*UNTRAINED, ADAPTED, *(name for name in ENCODERS if name not in UNTRAINED))
 
 
-def measure(options: argparse.Namespace, data: Linked, name: str, seed: int) -> dict[str, Any]:
-    """Train a system if it needs training, then link the test posts."""
-    train, test = split(data, seed)
-    texts, more = [*test.posts, *test.articles], {}
+def measure_system(options: argparse.Namespace, data: LinkedTexts, name: str, seed: int) -> dict[str, Any]:
+    """Train a system if necessary, then link the test posts."""
+    train, test = split_by_article(data, seed)
+    texts, sparsity = [*test.posts, *test.articles], {}
     if name in ("BM25", "TF-IDF"):
         scores: PairScores = Bm25Scores(texts) if name == "BM25" else TfidfScores(texts)
     else:
-        model = encoder(options, name, train, seed)
+        model = prepare_encoder(options, name, train, seed)
         scores = CosineScores(encode_texts(model.eval(), texts))
         if isinstance(model[-1], StarTransformer):
             parts = {"ring": model[-1].ring, "star": model[-1].star}
-            more = {"alpha": {part: attention.alpha.tolist() for part, attention in parts.items()}}
-    found = linking(scores, test.links + np.array([0, len(test.posts)]), len(test.posts))
+            sparsity = {"alpha": {part: attention.alpha.tolist() for part, attention in parts.items()}}
+    metrics = measure_linking(scores, test.links + np.array([0, len(test.posts)]), len(test.posts))
     return {
-        "r_precision": {str(rank): value for rank, value in found.pop("r_precision").items()},
-        "metrics": found,
+        "r_precision": {str(rank): value for rank, value in metrics.pop("r_precision").items()},
+        "metrics": metrics,
         "counts": {"posts": len(test.posts), "articles": len(test.articles), "links": len(test.links)},
-        **more,
+        **sparsity,
     }
 
 
-def encoder(options: argparse.Namespace, name: str, train: Linked, seed: int) -> SentenceTransformer:
-    """Make an encoder, and train it unless it is used untrained."""
+def prepare_encoder(options: argparse.Namespace, name: str, train: LinkedTexts, seed: int) -> SentenceTransformer:
+    """Make an encoder, and train it if its system is trained."""
     if name == "MiniLM":
         return load_model(PACKAGED_BASE, max_seq_length=options.tokens).model
     with tempfile.TemporaryDirectory() as folder:
@@ -102,7 +102,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--work", type=Path, default=Path("ast.work"), help="folder of finished parts")
     parser.add_argument("--only", nargs="+", choices=SYSTEMS, default=list(SYSTEMS), metavar="SYSTEM")
     parser.add_argument("--seeds", type=int, nargs="+", default=list(range(5)), help="seeds of splits and runs")
-    parser.add_argument("--words", type=int, default=512, help="words read by the others (default: %(default)s)")
+    parser.add_argument("--words", type=int, default=512, help="words read by other encoders (default: %(default)s)")
     parser.add_argument("--tokens", type=int, default=256, help="tokens read by MiniLM (default: %(default)s)")
     parser.add_argument("--epochs", type=int, default=8, help="default: %(default)s")
     parser.add_argument("--batch-size", type=int, default=32, help="default: %(default)s")
@@ -112,17 +112,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(argv)
     if options.threads:
         torch.set_num_threads(options.threads)
-    work, data = Work(options.work), load(options.shared)
+    work, data = Work(options.work), load_linked(options.shared)
     names = ("words", "tokens", "epochs", "batch_size", "learning_rate", "margin")
     settings = {name: getattr(options, name) for name in names}
     for seed in options.seeds:
         for name in options.only:
-            work.finish_aloud(f"linking/{name}-{seed}", settings, partial(measure, options, data, name, seed))
+            work.finish_aloud(f"linking/{name}-{seed}", settings, partial(measure_system, options, data, name, seed))
     results: dict[str, dict[str, Any]] = {}
     cells = {path.stem: cell for path, cell in work.cells("linking/*")}
     for stem, cell in cells.items():
-        name, _, place = stem.rpartition("-")
-        results.setdefault(name, {})[place] = cell["result"] | {"settings": cell["settings"]}
+        name, _, seed = stem.rpartition("-")
+        results.setdefault(name, {})[seed] = cell["result"] | {"settings": cell["settings"]}
     write_results("ast", {"results": results, "environments": environments(cells.values())}, options.results)
 
 

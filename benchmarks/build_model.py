@@ -1,8 +1,8 @@
 """Rebuild simlte-longformer, simlte-bert or simlte-static.
 
-For the two encoders, all-MiniLM-L6-v2 reads documents in pieces and teaches a model that reads them in one pass; see
+For the two encoders, all-MiniLM-L6-v2 reads documents in pieces and teaches a model to read them in one pass; see
 :mod:`benchmarks.builder.encoders`. On one CPU core in bfloat16, simlte-longformer took an hour and a half (3,000
-articles) and simlte-bert a quarter of an hour (1,000). Needs ``peft`` (extra ``dev``). simlte-static is distilled,
+articles) and simlte-bert a quarter of an hour (1,000). Requires ``peft`` (extra ``dev``). simlte-static is distilled,
 then trained by DocSplit (:mod:`benchmarks.builder.static_model`)::
 
     python -m benchmarks.build_model simlte-longformer articles.parquet --limit 3000 --bf16 --output FOLDER
@@ -25,22 +25,20 @@ from simlte_st.models.names import OWN_MODELS, OWN_STATIC, usage_example
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = make_parser(__doc__, "--bf16")
     parser.add_argument("name", choices=OWN_MODELS)
-    parser.add_argument("source", metavar="SOURCE", help="documents, in any form that simlte train reads")
+    parser.add_argument("source", metavar="SOURCE", help="documents, in any form accepted by simlte train")
     parser.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="where to write the model")
-    parser.add_argument("--limit", type=int, metavar="N", help="use no more than N documents")
-    parser.add_argument(
-        "--max-steps", type=int, metavar="N", help="stop after N steps (default: one pass; simlte-static: 300)"
-    )
+    parser.add_argument("--limit", type=int, metavar="N", help="use at most N documents")
+    parser.add_argument("--max-steps", type=int, metavar="N", help="default: one pass; for simlte-static, 300 steps")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--overwrite", action="store_true", help="replace the model at FOLDER")
     options = parser.parse_args(arguments)
     documents = read_documents(options.source, limit=options.limit)
     settings: dict[str, Any] = {name: getattr(options, name) for name in ("max_steps", "seed", "overwrite")}
     if options.name == OWN_STATIC:
-        made = build_static(documents, options.output, **settings)
+        build = build_static(documents, options.output, **settings)
     else:
-        made = build_encoder(options.name, documents, options.output, bf16=options.bf16, **settings)
-    print(f"{options.name}: {made['documents']:,} documents, {made['steps']:,} steps")
+        build = build_encoder(options.name, documents, options.output, bf16=options.bf16, **settings)
+    print(f"{options.name}: {build['documents']:,} documents, {build['steps']:,} steps")
     print(f"Use it:\n\n{usage_example(options.output)}")
 
 

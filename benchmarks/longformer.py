@@ -2,10 +2,10 @@
 
     python -m benchmarks.longformer
 
-In float32 and bfloat16: a model of MiniLM's size (6 layers, 384 hidden, 12 heads) with windows of 512 tokens and random
-weights, the same in both implementations; [CLS] attends globally in both. Both sides take turns in one process: ratios
-of medians, with the lowest and highest ratio of one turn. Memory is the peak of a separate process beyond its level
-after loading the model.
+A model of MiniLM's size (6 layers, 384 hidden, 12 heads) with windows of 512 tokens, in float32 and bfloat16. Both
+implementations have the same random weights and global attention on [CLS]. They take turns in one process: ratios of
+medians, with the lowest and highest ratio of a turn. Memory is the peak of a separate process, less its memory after
+loading the model.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from transformers import BertConfig, BertModel, LongformerConfig, LongformerMode
 
 from benchmarks.pages import document, explanation, table, write_results
 from benchmarks.records import environment, make_parser
-from benchmarks.timing import own_process, ratio, resident, side_by_side, spread
+from benchmarks.timing import process_memory, ratio, ratio_range, run_module, side_by_side
 from simlte_st.longformer import SimlteLongformerConfig, SimlteLongformerModel
 from simlte_st.training.prepare_model import set_attention_dropout
 
@@ -40,7 +40,7 @@ DROPOUT = 0.1
 """Attention dropout of stock configurations."""
 
 SHORT = [60] * 32
-"""Lengths of documents short enough for BERT."""
+"""Lengths of documents that are short enough for BERT."""
 
 Job = Callable[[], object]
 Batch = dict[str, torch.Tensor]
@@ -53,34 +53,34 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--length", type=int, default=4096, help="tokens of a long document (default: %(default)s)")
     parser.add_argument("--window", type=int, default=512)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--peak", choices=(OURS, STOCK), help=argparse.SUPPRESS)  # one side's process
+    parser.add_argument("--peak", choices=(OURS, STOCK), help=argparse.SUPPRESS)  # in a side's own process
     options = parser.parse_args(argv)
     torch.set_num_threads(options.threads)
     if options.peak:
-        print(json.dumps(peak_of_step(options)))
+        print(json.dumps(step_peak(options)))
         return
     settings = {name: getattr(options, name) for name in ("repeats", "length", "window", "threads")}
-    parts = [measure(name, options) for name in options.dtypes]
+    parts = [measure_dtype(name, options) for name in options.dtypes]
     write_results("longformer", {"options": settings, "environment": environment(), "parts": parts}, options.output)
 
 
-def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Measure all rows in one type."""
+def measure_dtype(name: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Measure all rows in one dtype."""
     dtype, length = getattr(torch, name), options.length
     torch.manual_seed(0)
-    stock, ours = (model.to(dtype) for model in both(options.window, length))
+    stock, ours = (model.to(dtype) for model in make_longformers(options.window, length))
     bert = BertModel(BertConfig(**SIZE, attn_implementation="sdpa")).to(dtype)
     long, short = random_batch([length]), random_batch(SHORT)
     marked = {**long, "global_attention_mask": first_column(long["input_ids"])}
     rows: list[dict[str, Any]] = []
 
-    def compare(measure: str, jobs: Mapping[str, Job], under: str) -> None:
+    def compare(title: str, jobs: Mapping[str, Job], under: str) -> None:
         seconds = side_by_side(jobs, options.repeats)
         [over] = set(seconds) - {under}
-        low, high = spread(seconds[over], seconds[under])
-        row = {"measure": measure, "seconds": seconds, "ratio": ratio(seconds[over], seconds[under])}
+        low, high = ratio_range(seconds[over], seconds[under])
+        row = {"measure": title, "seconds": seconds, "ratio": ratio(seconds[over], seconds[under])}
         rows.append({**row, "lowest": low, "highest": high})
-        print(f"{measure}: {rows[-1]['ratio']:.2f} [{low:.2f}, {high:.2f}]", flush=True)
+        print(f"{title}: {rows[-1]['ratio']:.2f} [{low:.2f}, {high:.2f}]", flush=True)
 
     for dropout in (0.0, DROPOUT):
         for title, grad in PASSES.items():
@@ -88,35 +88,30 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
                 for model in (stock, ours):
                     set_attention_dropout(model.train(bool(dropout)), dropout)
                 jobs = {OURS: model_step(ours, long, grad), STOCK: model_step(stock, marked, grad)}
-                more = f", attention dropout {dropout}" * bool(dropout)
-                compare(f"whole model, {title}{more}, {length} tokens", jobs, OURS)
+                suffix = f", attention dropout {dropout}" * bool(dropout)
+                compare(f"whole model, {title}{suffix}, {length} tokens", jobs, OURS)
     set_attention_dropout(ours.eval(), 0.0)
     for title, grad in PASSES.items():
         jobs = {OURS: model_step(ours, short, grad), "BERT, SDPA": model_step(bert, short, grad)}
         compare(f"32 documents of 60 tokens, {title}, time against BERT", jobs, "BERT, SDPA")
-    peaks = {
-        side: own_process(
-            ["benchmarks.longformer", "--peak", side, "--dtypes", name, "--length", str(length), "--window",
-             str(options.window), "--threads", str(options.threads)]
-        )
-        for side in (OURS, STOCK)
-    }  # fmt: skip
-    measured = f"peak memory, forward + backward, 4 documents of {length} tokens"
-    rows.append({"measure": measured, "bytes": peaks, "ratio": peaks[OURS] / peaks[STOCK]})
+    settings = {"dtypes": name, "length": length, "window": options.window, "threads": options.threads}
+    peaks = {side: run_module("benchmarks.longformer", peak=side, **settings) for side in (OURS, STOCK)}
+    peak_title = f"peak memory, forward + backward, 4 documents of {length} tokens"
+    rows.append({"measure": peak_title, "bytes": peaks, "ratio": peaks[OURS] / peaks[STOCK]})
     return {"dtype": name, "rows": rows}
 
 
-def peak_of_step(options: argparse.Namespace) -> int:
-    """Measure the peak memory of one forward and backward pass of one side in bytes; run it in its own process."""
+def step_peak(options: argparse.Namespace) -> int:
+    """Measure the peak memory in bytes of a side's forward and backward pass; needs a process of its own."""
     torch.manual_seed(0)
-    model = both(options.window, options.length)[options.peak == OURS]
+    model = make_longformers(options.window, options.length)[options.peak == OURS]
     model.to(dtype=getattr(torch, options.dtypes[0]))
     batch = random_batch([options.length] * 4)
     if options.peak == STOCK:
         batch["global_attention_mask"] = first_column(batch["input_ids"])
-    before = resident()
+    before = process_memory()
     model_step(model, batch, True)()
-    return resident(peak=True) - before
+    return process_memory(peak=True) - before
 
 
 def page(record: dict[str, Any]) -> str:
@@ -146,8 +141,8 @@ def page(record: dict[str, Any]) -> str:
     )
 
 
-def both(window: int, length: int) -> tuple[LongformerModel, SimlteLongformerModel]:
-    """Make transformers' model and ours, with the same weights."""
+def make_longformers(window: int, length: int) -> tuple[LongformerModel, SimlteLongformerModel]:
+    """Make transformers' model and ours with the same weights."""
     settings = {**SIZE, "attention_window": window, "pad_token_id": 1, "max_position_embeddings": length + 2}
     stock = LongformerModel(LongformerConfig(**settings), add_pooling_layer=False)
     ours = SimlteLongformerModel(SimlteLongformerConfig(**settings), add_pooling_layer=False)
@@ -156,7 +151,7 @@ def both(window: int, length: int) -> tuple[LongformerModel, SimlteLongformerMod
 
 
 def model_step(model: PreTrainedModel, batch: Batch, grad: bool) -> Job:
-    """Make a job that runs a model, with ``grad`` its backward pass too."""
+    """Make a job that runs a model's forward pass and, with ``grad``, its backward pass."""
 
     def job() -> None:
         model.zero_grad()
@@ -169,7 +164,7 @@ def model_step(model: PreTrainedModel, batch: Batch, grad: bool) -> Job:
 
 
 def random_batch(lengths: Sequence[int]) -> Batch:
-    """Draw documents of the given lengths."""
+    """Make a batch of random documents with these lengths."""
     mask = (torch.arange(max(lengths))[None, :] < torch.tensor(lengths)[:, None]).long()
     return {
         "input_ids": torch.randint(1000, SIZE["vocab_size"], mask.shape) * mask + (1 - mask),
@@ -178,7 +173,7 @@ def random_batch(lengths: Sequence[int]) -> Batch:
 
 
 def first_column(ids: torch.Tensor) -> torch.Tensor:
-    """Mark the first token of each document."""
+    """Mark the first token of each document for global attention."""
     marks = torch.zeros_like(ids)
     marks[:, 0] = 1
     return marks

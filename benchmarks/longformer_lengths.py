@@ -1,15 +1,15 @@
-"""Measure the Longformer by length on any device.
+"""Measure the Longformer by length, on any device.
 
     python -m benchmarks.longformer_lengths --device cuda
 
-Every batch has the same number of tokens. The last rows are documents of mixed lengths, from a quarter of the longest
-on, with new lengths in each turn. Models of MiniLM's size (6 layers, 384 hidden, 12 heads) with random weights take
-turns: our Longformer, also in chunks, without PyTorch's FlashAttention kernel; transformers', with the same weights and
-[CLS] global; all of them with attention dropout .1; and BERT with full attention through SDPA. GPUs differ, so compare
-the ratios: how many times as long the others take. "graph" replays our layers as one CUDA graph, so that the host
-launches once. Kernels and waits for the GPU are those of a whole pass. The greatest difference of our states from
-transformers', with the kernel and without, shows whether both are correct. A model that fails is left out. After
---seconds no further length begins: --dtypes bfloat16 --seconds 150 --repeats 3 takes a minute on an H200.
+All batches have the same number of tokens. In the last rows, documents have mixed lengths of at least a quarter of the
+longest, new ones in each turn. Models of MiniLM's size (6 layers, 384 hidden, 12 heads) with random weights take turns:
+our Longformer, also in chunks, without PyTorch's FlashAttention kernel; transformers', with the same weights and global
+attention on [CLS]; all of these with attention dropout .1; and BERT with full attention through SDPA. GPUs differ, so
+compare the ratios: the others' time as a multiple of ours. "graph" replays our layers as one CUDA graph, which the host
+launches once. Kernels and waits for the GPU are counted over a whole pass. The largest difference of our states from
+transformers', with and without the kernel, is a check of both. A model that fails is left out. No length starts after
+--seconds: --dtypes bfloat16 --seconds 150 --repeats 3 takes a minute on an H200.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any
 import torch
 from transformers import BertConfig, BertModel
 
-from benchmarks.longformer import OURS, PASSES, SIZE, STOCK, Batch, Job, both, first_column, model_step
+from benchmarks.longformer import OURS, PASSES, SIZE, STOCK, Batch, Job, first_column, make_longformers, model_step
 from benchmarks.pages import document, explanation, table, write_results
 from benchmarks.records import environment, make_parser
 from benchmarks.timing import ratio, side_by_side
@@ -39,7 +39,7 @@ OTHERS = {
     GRAPH: "graph", CHUNKS: "chunks", STOCK: STOCK, f"{OURS}, dropout": "dropout .1",
     f"{CHUNKS}, dropout": "chunks, dropout .1", f"{STOCK}, dropout": f"{STOCK}, dropout .1", "full": "full attention",
 }  # fmt: skip
-"""The models that ours is compared with, and the titles of their columns."""
+"""The models compared with ours, and the titles of their columns."""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -53,22 +53,22 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--seconds", type=float, default=600, metavar="N", help="default: %(default)s")
     parser.add_argument("--output", type=Path, default=Path(), metavar="FOLDER", help="default: this folder")
     began, options = time.monotonic(), parser.parse_args(arguments)
-    given = {name: getattr(options, name) for name in ("device", "tokens", "window", "repeats")}
-    record: dict[str, Any] = {"options": given, "environment": environment(), "rows": []}
-    lengths = [*((each, False) for each in options.lengths), (min(4096, max(options.lengths)), True)]
+    settings = {name: getattr(options, name) for name in ("device", "tokens", "window", "repeats")}
+    record: dict[str, Any] = {"options": settings, "environment": environment(), "rows": []}
+    lengths = [*((length, False) for length in options.lengths), (min(4096, max(options.lengths)), True)]
     for dtype, (length, mixed) in product(options.dtypes, lengths):
         if time.monotonic() - began < options.seconds:
-            record["rows"] += measure(length, mixed, dtype, options)
+            record["rows"] += measure_length(length, mixed, dtype, options)
             write_results("longformer_lengths", record, options.output, verbose=False)
             print(f"{dtype}, {length} tokens{', mixed' if mixed else ''}: done", flush=True)
     write_results("longformer_lengths", record, options.output)
 
 
-def measure(length: int, mixed: bool, dtype: str, options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Measure all models at one length, or at lengths from a quarter of it on."""
+def measure_length(length: int, mixed: bool, dtype: str, options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Measure all models at one length, or at mixed lengths of at least a quarter of it."""
     documents, device = max(1, options.tokens // length), options.device
     torch.manual_seed(0)
-    stock, ours = both(options.window, length)
+    stock, ours = make_longformers(options.window, length)
     models: dict[str, Any] = {OURS: ours, STOCK: stock, CHUNKS: copy.deepcopy(ours)}
     models |= {f"{side}, dropout": copy.deepcopy(model) for side, model in models.items()}
     models["full"] = BertModel(BertConfig(**SIZE, max_position_embeddings=length), add_pooling_layer=False).eval()
@@ -79,69 +79,69 @@ def measure(length: int, mixed: bool, dtype: str, options: argparse.Namespace) -
         if side.startswith(CHUNKS):
             model.register_forward_pre_hook(lambda *_: torch.backends.cuda.enable_flash_sdp(False))
             model.register_forward_hook(lambda *_: torch.backends.cuda.enable_flash_sdp(True), always_call=True)
-    batches = [batch_of(length, documents, mixed, device) for _ in range(options.repeats + 2 if mixed else 1)]
+    batches = [make_batch(length, documents, mixed, device) for _ in range(options.repeats + 2 if mixed else 1)]
     marked = [{**batch, "global_attention_mask": first_column(batch["input_ids"])} for batch in batches]
     rows = []
     for name, grad in PASSES.items():
         jobs = {
-            side: turns(model, marked if side.startswith(STOCK) else batches, grad)
+            side: cycle_batches(model, marked if side.startswith(STOCK) else batches, grad)
             for side, model in models.items()
             if grad or "dropout" not in side
         }
         if device == "cuda" and not (grad or mixed):
-            jobs[GRAPH] = graphed(models[OURS], batches[0])
+            jobs[GRAPH] = graph_job(models[OURS], batches[0])
         peaks, counts = {}, {}
         for side, job in jobs.items():
             try:
-                peaks[side] = peak(job, device)
-                counts[side] = launches(job, device)
-            except RuntimeError as error:  # no memory, or no kernel for this GPU or PyTorch
+                peaks[side] = gpu_peak(job, device)
+                counts[side] = count_launches(job, device)
+            except RuntimeError as error:  # out of memory, or no kernel for this GPU or PyTorch
                 print(f"{side}, {name}, {length} tokens: {str(error)[:200]}", flush=True)
         seconds = side_by_side({side: jobs[side] for side in peaks}, options.repeats, device)
         row = {"dtype": dtype, "length": length, "mixed": mixed, "documents": documents, "pass": name}
-        apart = [
-            difference(models[side], stock, batches[0], marked[0])
+        differences = [
+            state_difference(models[side], stock, batches[0], marked[0])
             for side in (OURS, CHUNKS)
             if {side, STOCK} <= peaks.keys() and not grad
         ]
-        measured = {"seconds": seconds, "peak_bytes": peaks, "launches": counts}
-        rows.append({**row, **measured, "difference": max(apart, default=None)})
+        costs = {"seconds": seconds, "peak_bytes": peaks, "launches": counts}
+        rows.append({**row, **costs, "difference": max(differences, default=None)})
     return rows
 
 
-def batch_of(length: int, documents: int, mixed: bool, device: str) -> Batch:
+def make_batch(length: int, documents: int, mixed: bool, device: str) -> Batch:
     """Make a batch of random tokens."""
     ids = torch.randint(1000, SIZE["vocab_size"], (documents, length), device=device)
     lengths = torch.randint(length // 4, length + 1, (documents, 1), device=device) if mixed else length
     return {"input_ids": ids, "attention_mask": (torch.arange(length, device=device) < lengths).long().expand_as(ids)}
 
 
-def turns(model: Any, batches: list[Batch], grad: bool) -> Job:
-    """Make a job that takes the next batch at each turn."""
+def cycle_batches(model: Any, batches: list[Batch], grad: bool) -> Job:
+    """Make a job that runs the next batch in each turn."""
     steps = cycle([model_step(model, batch, grad) for batch in batches])
     return lambda: next(steps)()
 
 
-def graphed(model: Any, batch: Batch) -> Job:
-    """Make a job that runs the layers on one batch, captured as a CUDA graph at its first run."""
+def graph_job(model: Any, batch: Batch) -> Job:
+    """Make a job that runs the layers on a batch, captured as a CUDA graph in the first run."""
 
     @cache
     def graph() -> torch.cuda.CUDAGraph:
         device = batch["input_ids"].device
         packing = pack_batch(batch["attention_mask"].cpu() > 0, cls=True, device=device)
         states = torch.randn(packing.slots, model.config.hidden_size, device=device, dtype=model.dtype)
-        stream, made = torch.cuda.Stream(), torch.cuda.CUDAGraph()
+        stream, captured = torch.cuda.Stream(), torch.cuda.CUDAGraph()
         with torch.no_grad(), torch.cuda.stream(stream):
-            model.encoder(states, packing, False)  # plans the batch, which a graph cannot
-            with torch.cuda.graph(made, stream=stream):
+            model.encoder(states, packing, False)  # plans the batch, which cannot be captured
+            with torch.cuda.graph(captured, stream=stream):
                 model.encoder(states, packing, False)
-        return made
+        return captured
 
     return lambda: graph().replay()
 
 
-def launches(job: Job, device: str) -> tuple[int, int]:
-    """Return the numbers of kernels of a job, and of its waits for the GPU (0 and 0 on a CPU)."""
+def count_launches(job: Job, device: str) -> tuple[int, int]:
+    """Count a job's kernels and its waits for the GPU (0 and 0 on a CPU)."""
     if device == "cpu":
         return 0, 0
     with warnings.catch_warnings(record=True) as waits:
@@ -149,15 +149,15 @@ def launches(job: Job, device: str) -> tuple[int, int]:
         torch.cuda.set_sync_debug_mode("warn")
         job()
         torch.cuda.set_sync_debug_mode("default")
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
         job()
         torch.cuda.synchronize()
-    kernels = [event for event in seen.events() if event.device_type == torch.autograd.DeviceType.CUDA]
+    kernels = [event for event in profile.events() if event.device_type == torch.autograd.DeviceType.CUDA]
     return len(kernels), sum("synchroniz" in str(wait.message) for wait in waits)
 
 
-def peak(job: Job, device: str) -> int:
-    """Run a job once, and return the bytes that it takes of the card's memory (0 on a CPU)."""
+def gpu_peak(job: Job, device: str) -> int:
+    """Run a job once, and return its peak GPU memory in bytes (0 on a CPU)."""
     if device == "cpu":
         job()
         return 0
@@ -168,8 +168,8 @@ def peak(job: Job, device: str) -> int:
     return torch.cuda.max_memory_allocated() - before
 
 
-def difference(ours: Any, stock: Any, batch: Batch, marked: Batch) -> float:
-    """Return the greatest difference of our states to transformers' on the first document."""
+def state_difference(ours: Any, stock: Any, batch: Batch, marked: Batch) -> float:
+    """Return the largest difference of our states from transformers' on the first document."""
     with torch.inference_mode():
         real = batch["attention_mask"][:1] > 0
         states = [
@@ -180,12 +180,12 @@ def difference(ours: Any, stock: Any, batch: Batch, marked: Batch) -> float:
 
 
 def page(record: dict[str, Any]) -> str:
-    """Return the page of what has been measured so far."""
+    """Return the page of the results so far."""
     options = record["options"]
     rows = []
-    measured = {side for row in record["rows"] for side in row["seconds"]}
+    sides = {side for row in record["rows"] for side in row["seconds"]}
     for row in record["rows"]:
-        seconds, apart = row["seconds"], row["difference"]
+        seconds, greatest = row["seconds"], row["difference"]
         rows.append(
             {
                 "dtype": row["dtype"],
@@ -194,12 +194,12 @@ def page(record: dict[str, Any]) -> str:
                 "pass": row["pass"],
                 "ms": f"{1000 * statistics.median(seconds[OURS]):.1f}",
                 **{title: f"{ratio(seconds[side], seconds[OURS]):.2f}x" if side in seconds else ""
-                   for side, title in OTHERS.items() if side in measured},
+                   for side, title in OTHERS.items() if side in sides},
                 **{f"{side}, kernels / waits": " / ".join(map(str, row["launches"].get(side, ())))
-                   for side in (OURS, CHUNKS, STOCK) if "launches" in row and side in measured},
+                   for side in (OURS, CHUNKS, STOCK) if "launches" in row and side in sides},
                 **{f"{side}, MiB": f"{row['peak_bytes'].get(side, 0) / 2**20:,.0f}"
-                   for side in (OURS, CHUNKS, STOCK) if side in measured},
-                "difference": "" if apart is None else f"{apart:.1e}",
+                   for side in (OURS, CHUNKS, STOCK) if side in sides},
+                "difference": "" if greatest is None else f"{greatest:.1e}",
             }
         )  # fmt: skip
     return document(

@@ -30,7 +30,7 @@ from benchmarks import embeddings
 from benchmarks.bank.outcomes import FEW, FULL, outcomes
 from benchmarks.bank.sets import FILES, load_set
 from benchmarks.bm25 import Bm25Scores
-from benchmarks.citation import ENGLISH, read
+from benchmarks.citation import ENGLISH, read_papers
 from benchmarks.embeddings import LSA, TFIDF, Result, compare, finished_record
 from benchmarks.grid.work import Work
 from benchmarks.nli.tasks import load_pairs, score_similarity, similarity
@@ -158,7 +158,7 @@ def load_task(name: str, shared: Path, limit: int) -> Task:
         return Task(texts, judge, lambda row: judge(latent_rows(texts) if row == LSA else tfidf_rows(texts)))
     settings: dict[str, Any] = ENGLISH if name == AAN else {}
     if name == AAN:
-        texts, links = read(shared / "aan_papers.parquet", shared / "aan_citations.parquet")
+        texts, links = read_papers(shared / "aan_papers.parquet", shared / "aan_citations.parquet")
     else:
         pairs = load_pairs(shared, "STSb", None)
         texts = [*pairs.first, *pairs.second]

@@ -1,11 +1,11 @@
-"""Does DocSplit beat SimCSE when a language model trains on a user's own documents?
+"""DocSplit against SimCSE on a language model trained on a user's own documents.
 
     python -m benchmarks.own_documents --shared SHARED_DATA --base MODEL --bf16
 
-The papers train on Wikipedia and test on other data sets. A user has one corpus: here encoders train for a few steps
-on each data set's own documents, without labels, and are then evaluated as in :mod:`benchmarks.paper`, which this
-script runs once per set. Finished parts stay in the work folder, so the same command resumes. Results go to
-``results/own_documents.json`` and ``.md``.
+The papers train on Wikipedia and test on other data sets, but a user has one corpus. Here encoders train for a few
+steps on each data set's own documents, without labels, and are then evaluated as in :mod:`benchmarks.paper`, which
+this script runs once per set. The work folder keeps finished parts, so the same command resumes an interrupted run.
+Results go to ``results/own_documents.json`` and ``.md``.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any
 
 from benchmarks import paper
 from benchmarks.datasets.bbc import packaged_corpus_path
+from benchmarks.datasets.sets import SHARED
 from benchmarks.grid.experiments import CLASSIFICATION
 from benchmarks.grid.page import gain_text, score_table
-from benchmarks.grid.results import Results, record_of
-from benchmarks.grid.sets import SHARED
+from benchmarks.grid.results import Results, collect_record
 from benchmarks.grid.systems import SHOTS, SYSTEMS
 from benchmarks.grid.work import Work
 from benchmarks.pages import document, write_results
@@ -43,25 +43,26 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--results", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
-    for seed in options.seeds:  # finish a seed on all sets before the next seed
+    for seed in options.seeds:  # finish each seed on all sets before the next seed
         for name in options.data:
-            paper.main(command(options, name, seed))
-    record, *others = (record_of(Work(options.work / name)) for name in options.data)
-    for other in others:
-        record["results"] |= other["results"]
+            paper.main(paper_arguments(options, name, seed))
+    record, *later_records = (collect_record(Work(options.work / name)) for name in options.data)
+    for later_record in later_records:
+        record["results"] |= later_record["results"]
     results = Results(record["results"])
     record["gains"] = {
-        f"{ours} over {theirs}": {e: results.gain(e, ours, theirs) for e in CLASSIFICATION} for ours, theirs in PAIRS
+        f"{ours} over {theirs}": {kind: results.gain(kind, ours, theirs) for kind in CLASSIFICATION}
+        for ours, theirs in PAIRS
     }
     write_results("own_documents", record, options.results)
 
 
-def command(options: argparse.Namespace, name: str, seed: int) -> list[str]:
-    """Return the arguments for :mod:`benchmarks.paper` for one set and one seed."""
-    own, folder = options.shared / SHARED[name], options.work / name
+def paper_arguments(options: argparse.Namespace, name: str, seed: int) -> list[str]:
+    """Return the arguments of :mod:`benchmarks.paper` for a set and a seed."""
+    corpus, folder = options.shared / SHARED[name], options.work / name
     return [
         *("--scale", "cpu", "--shared", f"{options.shared}", "--base", options.base, "--threads", f"{options.threads}"),
-        *("--corpus", f"{own if own.exists() else packaged_corpus_path()}", "--corpus-documents", "100000"),
+        *("--corpus", f"{corpus if corpus.exists() else packaged_corpus_path()}", "--corpus-documents", "100000"),
         *("--work", f"{folder}", "--results", f"{folder / 'page'}", "--steps", f"{options.steps}"),
         *("--data", name, "--experiments", *CLASSIFICATION, "--only", "tfidf", BASE, SIMCSE, CROP, DOCSPLIT),
         *("--seeds", f"{seed}", *["--bf16"] * options.bf16),
@@ -94,20 +95,15 @@ def page(record: Mapping[str, Any]) -> str:
 
 
 def gain_table(gains: Mapping[str, Mapping[str, Any]]) -> str:
-    """Tabulate the gains over all sets and on each set."""
+    """Tabulate the gains over all sets and on each of them."""
     rows = []
     for pair, kinds in gains.items():
         ours, _, theirs = pair.partition(" over ")
-        for experiment, found in kinds.items():
-            if found is not None:
-                each = [gain_text(found["of_each"].get(name)) for name in SETS]
-                row = [
-                    f"{SYSTEMS[ours].title} over {SYSTEMS[theirs].title}",
-                    TITLES[experiment],
-                    gain_text(found),
-                    *each,
-                ]
-                rows.append([*row, f"{len(found['seeds'])}"])
+        for experiment, gain in kinds.items():
+            if gain is not None:
+                title = f"{SYSTEMS[ours].title} over {SYSTEMS[theirs].title}"
+                cells = [gain_text(gain), *(gain_text(gain["of_each"].get(name)) for name in SETS)]
+                rows.append([title, TITLES[experiment], *cells, f"{len(gain['seeds'])}"])
     return markdown_table(["", "labels", "all sets", *SETS, "trainings"], rows)
 
 

@@ -2,15 +2,15 @@
 
     python -m benchmarks.paper --scale cpu --shared data --work paper.work
 
-All systems train from one base on one corpus with one budget, once per seed. Each system embeds each data set once, and
-all experiments use these embeddings. Finished results and checkpoints stay in the work folder: the same command
-resumes an interrupted run, and ``--only``, ``--seeds``, ``--data`` and ``--experiments`` add systems, seeds, data sets
-and experiments. A folder with different settings is refused. Ctrl-C or SIGTERM writes a checkpoint and stops with exit
-status 0, so ``timeout -s TERM 500`` before the command limits its time. All systems of a seed come before the next
-seed, and training and embedding use a GPU if there is one.
+All systems train from the same base, on the same corpus and budget, once per seed. Each system embeds each data set
+once for all experiments. The work folder keeps finished results and checkpoints: the same command resumes an
+interrupted run, and ``--only``, ``--seeds``, ``--data`` and ``--experiments`` add systems, seeds, data sets and
+experiments. A folder with other settings is an error. Ctrl-C or SIGTERM writes a checkpoint and exits with status 0,
+so ``timeout -s TERM 500`` before the command limits its time. All systems of a seed come before the next seed.
+Training and embedding use a GPU if there is one.
 
-Data sets are looked up in ``--shared`` under the names of ``benchmarks/grid/sets.py``; missing ones are skipped.
-``--report`` writes ``results/paper.json`` and ``paper.md`` from the finished cells, as every run does at its end.
+``--shared`` holds the data sets under the names in ``benchmarks/grid/sets.py``; missing ones are skipped. ``--report``
+writes ``results/paper.json`` and ``paper.md`` from the finished cells, as each run does at its end.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from benchmarks.grid import sets
 from benchmarks.grid.experiments import EXPERIMENTS, Cell, plan
 from benchmarks.grid.models import Models
 from benchmarks.grid.page import gains
-from benchmarks.grid.results import Results, record_of
-from benchmarks.grid.systems import GROUPS, SCALES, Scale, chosen_systems
-from benchmarks.grid.work import Clash, Work, differences
+from benchmarks.grid.results import Results, collect_record
+from benchmarks.grid.systems import GROUPS, SCALES, Scale, select_systems
+from benchmarks.grid.work import SettingsClash, Work, differences
 from benchmarks.pages import write_results
-from benchmarks.records import RESULTS, add_options, compute_dtype
+from benchmarks.records import add_options, compute_dtype, make_parser
 from simlte_st.errors import SimlteError
 from simlte_st.files import read_json, write_json
 
@@ -44,74 +44,74 @@ NUMBERS = {
     "test_documents": "test documents per data set, drawn once",
 }
 OVERRIDES = ("base", *NUMBERS, "bf16")
-"""Settings of a scale that the command line can override."""
+"""Settings of a scale that are options too."""
 
 
-def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("--scale", choices=list(SCALES), default="cpu")
-    made.add_argument("--shared", type=Path, metavar="FOLDER", help="folder of data sets and corpus")
-    made.add_argument("--corpus", type=Path, help="documents to train on (default: enwiki2014.parquet in --shared)")
-    made.add_argument("--work", type=Path, default=Path("paper.work"), help="folder of finished parts")
-    made.add_argument("--only", nargs="+", metavar="SYSTEM", help=f"systems or groups: {', '.join(GROUPS)}")
-    made.add_argument("--experiments", nargs="+", choices=EXPERIMENTS, default=EXPERIMENTS, metavar="NAME")
-    made.add_argument("--data", nargs="+", choices=sets.ALL, default=sets.ALL, metavar="NAME")
-    made.add_argument("--seeds", type=int, nargs="+", help="training runs of each trained system")
-    made.add_argument("--threads", type=int)
-    made.add_argument("--report", action="store_true", help="only write the page of finished results")
-    made.add_argument("--results", type=Path, default=RESULTS, help=argparse.SUPPRESS)
-    own = made.add_argument_group("overrides of the scale's settings")
-    own.add_argument("--base", help="model that all systems start from: a name or a folder")
+def make_paper_parser() -> argparse.ArgumentParser:
+    parser = make_parser(__doc__, "--results")
+    parser.add_argument("--scale", choices=list(SCALES), default="cpu")
+    parser.add_argument("--shared", type=Path, metavar="FOLDER", help="folder of data sets and corpus")
+    parser.add_argument("--corpus", type=Path, help="documents to train on (default: enwiki2014.parquet in --shared)")
+    parser.add_argument("--work", type=Path, default=Path("paper.work"), help="folder of finished parts")
+    parser.add_argument("--only", nargs="+", metavar="SYSTEM", help=f"systems or groups: {', '.join(GROUPS)}")
+    parser.add_argument("--experiments", nargs="+", choices=EXPERIMENTS, default=EXPERIMENTS, metavar="NAME")
+    parser.add_argument("--data", nargs="+", choices=sets.ALL, default=sets.ALL, metavar="NAME")
+    parser.add_argument("--seeds", type=int, nargs="+", help="training runs of each trained system")
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--report", action="store_true", help="only write the page, from finished results")
+    overrides = parser.add_argument_group("overrides of the scale's settings")
+    overrides.add_argument("--base", help="model that all systems start from: a name or a folder")
     for name, about in NUMBERS.items():
-        own.add_argument(f"--{name.replace('_', '-')}", type=int, help=about)
-    add_options(own, "--bf16", help="train and embed in bfloat16 (default: float32)")
-    return made
+        overrides.add_argument(f"--{name.replace('_', '-')}", type=int, help=about)
+    add_options(overrides, "--bf16", help="train and embed in bfloat16 (default: float32)")
+    return parser
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    options = parser().parse_args(argv)
+    options = make_paper_parser().parse_args(argv)
     if options.threads:
         torch.set_num_threads(options.threads)
-    given = {name: getattr(options, name) for name in OVERRIDES if getattr(options, name) not in (None, False)}
+    overrides = {name: getattr(options, name) for name in OVERRIDES if getattr(options, name) not in (None, False)}
     work = Work(options.work, compute_dtype(options.bf16))
     if not options.report:
-        run(options, replace(SCALES[options.scale], **given), work, given)
-    record = record_of(work)
+        run_experiments(options, replace(SCALES[options.scale], **overrides), work, overrides)
+    record = collect_record(work)
     record["gains"] = gains(Results(record["results"]), record["settings"])
     write_results("paper", record, options.results, verbose=options.report)
 
 
-def run(options: argparse.Namespace, scale: Scale, work: Work, given: dict[str, object]) -> None:
-    """Compute the missing results."""
+def run_experiments(options: argparse.Namespace, scale: Scale, work: Work, overrides: dict[str, object]) -> None:
+    """Compute missing results."""
     cells: list[Cell] = []
     try:
-        systems = chosen_systems(options.only)
+        systems = select_systems(options.only)
         models = Models(work, scale, options.corpus or (options.shared / sets.CORPUS if options.shared else None))
         words = [f"--{name.replace('_', '-')}" + ("" if value is True else f" {Path(str(value)).name}")
-                 for name, value in given.items()]  # fmt: skip
+                 for name, value in overrides.items()]  # fmt: skip
         keep_settings(work, {**models.settings, "overrides": words})
-        data = {found.name: found for found in sets.load_all(options.data, options.shared, scale, work.folder / "data")}
+        loaded = sets.load_text_sets(options.data, options.shared, scale, work.folder / "data")
+        data = {text_set.name: text_set for text_set in loaded}
         cells += plan(models, data, systems, options.seeds or scale.seeds, options.experiments)
-        for name, of, make in cells:
+        for name, text_set, make in cells:
             try:
-                work.finish_aloud(name, {**models.settings, "data": of.identity}, make)
+                work.finish_aloud(name, {**models.settings, "data": text_set.identity}, make)
             except SimlteError as error:
                 print(f"    skipped: {error}", flush=True)
     except KeyboardInterrupt:
-        left = [name for name, *_ in cells if not work.path(name).exists()]
-        missing = f" with {len(left)} of {len(cells)} results left" if cells else ""
+        unfinished = [name for name, *_ in cells if not work.path(name).exists()]
+        missing = f" with {len(unfinished)} of {len(cells)} results left" if cells else ""
         print(f"Stopped{missing}; the same command continues.", flush=True)
         raise SystemExit(0) from None
 
 
 def keep_settings(work: Work, settings: dict[str, object]) -> None:
-    """Store the settings of a work folder, or raise an error if they differ from the stored ones."""
+    """Store the settings of a work folder, or compare them with those stored earlier."""
     path = work.folder / "grid.json"
     if path.exists():
         saved = read_json(path)["settings"]
         different = [line for line in differences(saved, settings) if not line.startswith("overrides ")]
         if different:
-            raise Clash(f"{work.folder} began with other settings: {'; '.join(different)}. Pass another --work.")
+            raise SettingsClash(f"{work.folder} has other settings: {'; '.join(different)}. Pass another --work.")
     else:
         write_json(path, {"settings": settings})
 

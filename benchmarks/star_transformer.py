@@ -2,10 +2,10 @@
 
     python -m benchmarks.star_transformer
 
-Both sides read the same random token embeddings of one document, of MiniLM's width (384, 12 heads), and return one
-vector: the Star Transformer after two rounds, and the mean of two layers of full attention (torch's fused kernel).
-Neither has a feed-forward layer. The sides take turns in one process. Memory is the peak increase of a separate
-process during a forward and backward pass.
+Both sides pool the same random token embeddings of one document, of MiniLM's width (384, 12 heads), into one vector:
+the Star Transformer in two rounds, and the mean after two layers of full attention (torch's fused kernel). Neither has
+a feed-forward layer. The sides take turns in one process. Memory is the peak increase of a separate process in a
+forward and backward pass.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from benchmarks.pages import document, write_results
 from benchmarks.records import environment, make_parser
-from benchmarks.timing import own_process, ratio, resident, side_by_side, spread
+from benchmarks.timing import process_memory, ratio, ratio_range, run_module, side_by_side
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.modules import StarTransformer
 
@@ -45,8 +45,8 @@ def make_side(name: str, length: int) -> Callable[[Tensor], Tensor]:
     return full
 
 
-def step(name: str, length: int, grad: bool) -> Callable[[], None]:
-    """Return a job that runs a side, with its backward pass if ``grad``."""
+def make_step(name: str, length: int, grad: bool) -> Callable[[], None]:
+    """Make a job that runs a side's forward pass and, with ``grad``, its backward pass."""
     side, hidden = make_side(name, length), torch.randn(1, length, WIDTH)
 
     def job() -> None:
@@ -59,23 +59,24 @@ def step(name: str, length: int, grad: bool) -> Callable[[], None]:
     return job
 
 
-def peak(name: str, length: int) -> int:
-    """Measure the peak memory of a forward and backward pass in bytes, in a fresh process."""
-    job = step(name, length, True)
-    step(name, 64, True)()  # the libraries' one-time allocations
-    before = resident()
+def peak_increase(name: str, length: int) -> int:
+    """Measure the peak memory in bytes of a forward and backward pass; needs a process of its own."""
+    job = make_step(name, length, True)
+    make_step(name, 64, True)()  # the libraries' one-time allocations
+    before = process_memory()
     job()
-    return max(0, resident(peak=True) - before)
+    return max(0, process_memory(peak=True) - before)
 
 
-def measure(length: int, options: argparse.Namespace) -> dict[str, Any]:
-    """Measure both sides at one length."""
+def measure_length(length: int, options: argparse.Namespace) -> dict[str, Any]:
+    """Measure both sides at a length."""
     seconds = {
-        title: side_by_side({name: step(name, length, grad) for name in SIDES}, options.repeats)
+        title: side_by_side({name: make_step(name, length, grad) for name in SIDES}, options.repeats)
         for title, grad in PASSES.items()
     }
-    command = ["benchmarks.star_transformer", "--lengths", str(length), "--threads", str(options.threads), "--peak"]
-    return {"length": length, "seconds": seconds, "bytes": {name: int(own_process([*command, name])) for name in SIDES}}
+    settings = {"lengths": length, "threads": options.threads}
+    peaks = {name: run_module("benchmarks.star_transformer", peak=name, **settings) for name in SIDES}
+    return {"length": length, "seconds": seconds, "bytes": peaks}
 
 
 def page(record: Mapping[str, Any]) -> str:
@@ -83,16 +84,16 @@ def page(record: Mapping[str, Any]) -> str:
     rows, blocks = record["rows"], []
     repeats = len(next(iter(rows[0]["seconds"]["forward"].values())))
     for title in PASSES:
-        table = []
+        cells = []
         for row in rows:
             ours, full = (row["seconds"][title][name] for name in SIDES)
-            low, high = spread(full, ours)
+            low, high = ratio_range(full, ours)
             median = statistics.median(ours)
-            cells = [f"{row['length']:,}", f"{1000 * median:,.1f}", f"{1e6 * median / row['length']:.1f}"]
-            table.append([*cells, f"{ratio(full, ours):.2f}x ({low:.2f} to {high:.2f})"])
+            times = [f"{1000 * median:,.1f}", f"{1e6 * median / row['length']:.1f}"]
+            cells.append([f"{row['length']:,}", *times, f"{ratio(full, ours):.2f}x ({low:.2f} to {high:.2f})"])
         header = ["tokens", f"{SIDES[0]}, ms", "microseconds a token", SIDES[1]]
-        blocks += [f"## Time, {title}", markdown_table(header, table)]
-    table = [[f"{row['length']:,}", *(f"{row['bytes'][name] / 2**20:,.0f}" for name in SIDES)] for row in rows]
+        blocks += [f"## Time, {title}", markdown_table(header, cells)]
+    peaks = [[f"{row['length']:,}", *(f"{row['bytes'][name] / 2**20:,.0f}" for name in SIDES)] for row in rows]
     return document(
         "# The Star Transformer by length",
         f"One document, width {WIDTH}, {HEADS} heads, float32: the Star Transformer with {LAYERS} "
@@ -101,7 +102,7 @@ def page(record: Mapping[str, Any]) -> str:
         "highest of a turn.",
         *blocks,
         "## Peak memory, forward + backward, MiB",
-        markdown_table(["tokens", *SIDES], table),
+        markdown_table(["tokens", *SIDES], peaks),
         machines=[record["environment"]],
         command=f"python -m benchmarks.star_transformer --repeats {repeats}",
     )
@@ -114,13 +115,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--repeats", type=int, default=7, help="default: %(default)s")
     parser.add_argument("--threads", type=int, default=1, help="default: %(default)s")
-    parser.add_argument("--peak", choices=SIDES, help=argparse.SUPPRESS)  # for a side's own process
+    parser.add_argument("--peak", choices=SIDES, help=argparse.SUPPRESS)  # in a side's own process
     options = parser.parse_args(argv)
     torch.set_num_threads(options.threads)
     if options.peak:
-        print(peak(options.peak, options.lengths[0]))
+        print(peak_increase(options.peak, options.lengths[0]))
         return
-    rows = [measure(length, options) for length in options.lengths]
+    rows = [measure_length(length, options) for length in options.lengths]
     write_results("star_transformer", {"environment": environment(), "rows": rows}, options.results)
 
 

@@ -1,10 +1,10 @@
-"""TA-SBERT: base form conversion, token attention and the reconstruction loss, trained on natural language inference.
+"""TA-SBERT: base form conversion, token attention and reconstruction loss, trained on natural language inference.
 
     python -m benchmarks.ta_sbert --shared data --bases models/minilm-mlm all-MiniLM-L6-v2 --bf16
 
-Trains the six rows of the paper's Tables 3 and 4 from each base on pairs of SNLI, and evaluates them on sentence
-similarity and SentEval, beside the untrained base and TF-IDF. Finished parts stay in the work folder, so the same
-command resumes an interrupted run. Results go to ``results/ta_sbert.json`` and ``.md``.
+Trains the six rows of the paper's Tables 3 and 4 from each base on SNLI, and evaluates them on sentence similarity and
+SentEval, beside the untrained base and TF-IDF. The work folder keeps finished parts, so the same command resumes an
+interrupted run. Results go to ``results/ta_sbert.json`` and ``.md``.
 """
 
 from __future__ import annotations
@@ -19,66 +19,60 @@ from typing import Any
 import torch
 from sentence_transformers import SentenceTransformer
 
-from benchmarks.grid.models import identity_of
+from benchmarks.grid.models import identify_base
 from benchmarks.grid.work import Work
-from benchmarks.nli.tasks import (
-    SENTEVAL,
-    STS,
-    Labelled,
-    Pairs,
-    load_labelled,
-    load_pairs,
-    similarity,
-    tfidf_similarity,
-    tfidf_transfer,
-    transfer,
-)
-from benchmarks.nli.training import ROWS, Inference, PaperRow, load_inference, make_model, train
+from benchmarks.nli import tasks
+from benchmarks.nli.tasks import SENTEVAL, STS
+from benchmarks.nli.training import ROWS, InferencePairs, PaperRow, load_inference, make_model, train_row
 from benchmarks.pages import write_results
 from benchmarks.records import compute_dtype, environments, make_parser
 from simlte_st.models.names import PACKAGED_BASE
 
 
-class Bench:
-    """Data and evaluation shared by all training runs."""
+class NliBenchmark:
+    """The data and evaluation of all training runs."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
 
     @cached_property
-    def nli(self) -> Inference:
+    def nli(self) -> InferencePairs:
         """The training pairs."""
         return load_inference(self.options.shared, self.options.pairs)
 
     @cached_property
-    def sts(self) -> dict[str, Pairs]:
-        """The sets of sentence similarity."""
-        return {name: load_pairs(self.options.shared, name, self.options.sts_pairs) for name in STS}
+    def sts(self) -> dict[str, tasks.ScoredPairs]:
+        """The sentence similarity sets."""
+        return {name: tasks.load_pairs(self.options.shared, name, self.options.sts_pairs) for name in STS}
 
     @cached_property
-    def senteval(self) -> dict[str, Labelled]:
-        """The tasks of SentEval."""
-        return {name: load_labelled(self.options.shared, name, self.options.transfer_texts) for name in SENTEVAL}
+    def senteval(self) -> dict[str, tasks.TransferTask]:
+        """The SentEval tasks."""
+        return {name: tasks.load_labelled(self.options.shared, name, self.options.transfer_texts) for name in SENTEVAL}
 
     def measure(self, model: SentenceTransformer) -> dict[str, Any]:
         """Evaluate a model on all sets and tasks."""
         with torch.autocast("cpu", torch.bfloat16, enabled=self.options.bf16):
             embed = partial(model.encode, batch_size=64, show_progress_bar=False)
             return {
-                "sts": {name: similarity(model, pairs) for name, pairs in self.sts.items()},
-                "senteval": {name: transfer(embed, task) for name, task in self.senteval.items()},
+                "sts": {name: tasks.similarity(model, pairs) for name, pairs in self.sts.items()},
+                "senteval": {name: tasks.transfer_accuracy(embed, task) for name, task in self.senteval.items()},
             }
 
     def tfidf(self) -> dict[str, Any]:
         """Evaluate TF-IDF on all sets and tasks."""
         return {
-            "sts": {name: tfidf_similarity(pairs) for name, pairs in self.sts.items()},
-            "senteval": {name: tfidf_transfer(task) for name, task in self.senteval.items()},
+            "sts": {name: tasks.tfidf_similarity(pairs) for name, pairs in self.sts.items()},
+            "senteval": {name: tasks.tfidf_transfer_accuracy(task) for name, task in self.senteval.items()},
         }
 
-    def trained(self, base: str, row: PaperRow, seed: int) -> dict[str, Any]:
+    def measure_untrained(self, base: str) -> dict[str, Any]:
+        """Evaluate a base."""
+        return self.measure(make_model(base, PaperRow()).eval())
+
+    def train_and_measure(self, base: str, row: PaperRow, seed: int) -> dict[str, Any]:
         """Train and evaluate a row."""
-        return self.measure(train(base, row, self.nli, seed, self.options.learning_rate, self.options.bf16))
+        return self.measure(train_row(base, row, self.nli, seed, self.options.learning_rate, self.options.bf16))
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -94,19 +88,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(argv)
     if options.threads:
         torch.set_num_threads(options.threads)
-    work, bench = Work(options.work, compute_dtype(options.bf16)), Bench(options)
+    work, bench = Work(options.work, compute_dtype(options.bf16)), NliBenchmark(options)
     names = ("pairs", "sts_pairs", "transfer_texts", "bf16", "learning_rate")
     settings = {name: getattr(options, name) for name in names}
     work.finish_aloud("baselines/TF-IDF", settings, bench.tfidf)
     for base in options.bases:
-        found = identity_of(base)
-        of_base = {**settings, "base": found}
-        make = partial(lambda base: bench.measure(make_model(base, PaperRow()).eval()), base)
-        work.finish_aloud(f"baselines/{found['name']}", of_base, make)
+        identity = identify_base(base)
+        base_settings, title = {**settings, "base": identity}, identity["name"]
+        work.finish_aloud(f"baselines/{title}", base_settings, partial(bench.measure_untrained, base))
         for seed in options.seeds:
             for name, row in ROWS.items():
-                cell = f"rows/{found['name']}/{name}-{seed}"
-                work.finish_aloud(cell, {**of_base, "row": asdict(row)}, partial(bench.trained, base, row, seed))
+                job = partial(bench.train_and_measure, base, row, seed)
+                work.finish_aloud(f"rows/{title}/{name}-{seed}", {**base_settings, "row": asdict(row)}, job)
     cells = {str(path.with_suffix("")): cell for part in ("*/*", "rows/*/*") for path, cell in work.cells(part)}
     results = {name: cell["result"] | {"settings": cell["settings"]} for name, cell in sorted(cells.items())}
     write_results("ta_sbert", {"results": results, "environments": environments(cells.values())}, options.results)

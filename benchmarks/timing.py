@@ -1,4 +1,4 @@
-"""Side-by-side timing in turns, so that load on the machine affects all sides; training steps and memory."""
+"""Side-by-side timing in turns, so that load on the machine affects all sides; memory, and runs in new processes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +19,6 @@ CHECKOUT = Path(__file__).parents[1]
 
 Seconds = list[float]
 """Seconds of each turn."""
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Limit PyTorch to one CPU thread, so that times are comparable on a busy machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def side_by_side(
@@ -62,14 +50,14 @@ def ratio(over: Seconds, under: Seconds) -> float:
     return statistics.median(over) / statistics.median(under)
 
 
-def spread(over: Seconds, under: Seconds) -> tuple[float, float]:
-    """Return the smallest and the largest ratio of a turn."""
+def ratio_range(over: Seconds, under: Seconds) -> tuple[float, float]:
+    """Return the lowest and the highest ratio of a turn."""
     ratios = [first / second for first, second in zip(over, under, strict=True)]
     return min(ratios), max(ratios)
 
 
-def resident(peak: bool = False, device: str = "cpu") -> int:
-    """Return the current or peak memory of this process in bytes, on the machine (Linux only) or a GPU."""
+def process_memory(peak: bool = False, device: str = "cpu") -> int:
+    """Return the current or peak memory of this process in bytes, on the host (Linux only) or a GPU."""
     if device == "cuda":
         return torch.cuda.max_memory_allocated() if peak else torch.cuda.memory_allocated()
     name = "VmHWM:" if peak else "VmRSS:"
@@ -77,17 +65,24 @@ def resident(peak: bool = False, device: str = "cpu") -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
 
 
-def own_process(command: Sequence[str]) -> Any:
-    """Run ``python -m`` with these arguments from any folder, and parse the last printed line as JSON."""
+def checkout_environment() -> dict[str, str]:
+    """Return the environment variables of a process that imports this checkout from any folder."""
     path = os.pathsep.join([str(CHECKOUT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    run = subprocess.run(
-        [sys.executable, "-m", *command],
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-        env={**os.environ, "PYTHONPATH": path},
-    )
-    return json.loads(run.stdout.splitlines()[-1])
+    return {**os.environ, "PYTHONPATH": path}
+
+
+def run_module(name: str, **options: Any) -> Any:
+    """Run ``python -m name`` with options in a new process, and parse the last printed line as JSON."""
+    words = [_option_word(option.replace("_", "-"), value) for option, value in options.items()]
+    command = [sys.executable, "-m", name, *words]
+    process = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=checkout_environment())
+    return json.loads(process.stdout.splitlines()[-1])
+
+
+def _option_word(name: str, value: object) -> str:
+    if isinstance(value, bool):
+        return f"--{name}" if value else f"--no-{name}"
+    return f"--{name}={value}"
 
 
 def _wait(device: str) -> None:

@@ -1,19 +1,19 @@
-"""The training step compared with one composed of stock parts.
+"""The training step, compared with one composed of stock parts.
 
     python -m benchmarks.training --data 20newsgroups.parquet enwiki2014.parquet
     python -m benchmarks.training --data enwiki2014.parquet --documents 10000 --defaults
 
 All sides train all-MiniLM-L6-v2 on the same documents with the papers' loss (contrastive + 0.1 MLM, AdamW), on a GPU
-if there is one. They take turns in one process, a batch each, after one warm-up batch; all draw and tokenize views
-inside the loop. Documents per second come from the tokens per second over all turns, for documents of mean length.
-Speedups are over the obvious composition, with and without its dropout, with those of the slowest and fastest turn in
-brackets. Memory is the peak of one step in a separate process: the increase (activations and gradients) and the total.
+if there is one. They take turns in one process, one batch at a time after a warm-up batch, and draw and tokenize views
+inside the loop. Documents per second are tokens per second over all turns, for documents of mean length. Speedups are
+over the obvious composition with and without dropout; brackets give the range over turns. Memory is the peak of one
+step in a separate process: the increase (activations and gradients) and the total.
 
 - obvious: stock ``MultipleNegativesRankingLoss``, ``AutoModelForMaskedLM`` with all logits on masked copies of all
   views, random batches, the checkpoint's dropout.
 - obvious, no dropout: the same without dropout, which slows attention on CPUs.
 - simlte_st: the same computation in this package, without dropout.
-- simlte_st, mini-batches: the same, 4,096 tokens at a time, by gradient caching.
+- simlte_st, mini-batches: the same with gradient caching, 4,096 tokens at a time.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from transformers import AutoModelForMaskedLM, DataCollatorForLanguageModeling
 
 from benchmarks.pages import document, explanation, table, write_results
 from benchmarks.records import compute_dtype, environment, make_parser
-from benchmarks.timing import own_process, resident
+from benchmarks.timing import process_memory, ratio_range, run_module
 from simlte_st import train
 from simlte_st.compat import quiet_transformers
 from simlte_st.data import DocSplit, DocSplitTransform, read_documents, write_corpus
@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     torch.set_num_threads(options.threads)
     logging.getLogger("simlte_st").setLevel(logging.WARNING)
     if options.defaults:
-        runs = [whole_run(source, options) for source in options.data]
+        runs = [time_whole_run(source, options) for source in options.data]
         write_results(f"{PAGE}_defaults", {"runs": runs}, options.output)
         return
     rows: list[dict[str, Any]] = []
@@ -81,17 +81,19 @@ def main(argv: Sequence[str] | None = None) -> None:
             corpus = write_corpus(documents, folder, view=DocSplit(), count_tokens=tokens)[0]
             for length in options.lengths:
                 if options.peak:
-                    print(json.dumps(peak(SIDES[options.peak](corpus, length, options.batch_size, options.bf16))))
+                    step = SIDES[options.peak](corpus, length, options.batch_size, options.bf16)
+                    print(json.dumps(step_memory(step)))
                     return
-                found = {"batch_size": options.batch_size, **measure(corpus, length, options)}
-                found["peak_bytes"] = {side: peak_of(side, source, length, options) for side in SIDES}
-                where = environment(compute_dtype(options.bf16))
-                rows.append({"source": Path(source).name, "tokens": length, **found, "environment": where})
+                row = {"source": Path(source).name, "tokens": length, "batch_size": options.batch_size}
+                speeds = time_sides(corpus, length, options)
+                peaks = {side: measure_step_memory(side, source, length, options) for side in SIDES}
+                versions = environment(compute_dtype(options.bf16))
+                rows.append({**row, **speeds, "peak_bytes": peaks, "environment": versions})
                 write_results(PAGE, {"rows": rows}, options.output)
 
 
-def whole_run(source: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Train the default encoder with the default settings, from reading the documents to the verdict."""
+def time_whole_run(source: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Time a default training of the default encoder, from reading the documents to the verdict."""
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         documents = read_documents(source, limit=options.documents)
@@ -106,68 +108,55 @@ def whole_run(source: str, options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def measure(corpus: Dataset, length: int, options: argparse.Namespace) -> dict[str, Any]:
+def time_sides(corpus: Dataset, length: int, options: argparse.Namespace) -> dict[str, Any]:
     """Time the sides in turns."""
     steps = {side: make(corpus, length, options.batch_size, options.bf16) for side, make in SIDES.items()}
-    turns: dict[str, list[float]] = {side: [] for side in steps}
-    for turn in range(options.repeats + 1):
+    turns: dict[str, list[tuple[int, float]]] = {side: [] for side in steps}
+    for _ in range(options.repeats + 1):
         for side, step in steps.items():
-            tokens, seconds = step()
-            if turn:
-                turns[side].append(tokens / seconds)
-            else:
-                step.tokens, step.seconds = 0, 0.0
+            turns[side].append(step())
+            tokens, seconds = turns[side][-1]
             print(f"{side}, {length} tokens: {tokens / seconds:,.0f} tokens a second", flush=True)
-    # Sides see different documents, so compare tokens.
-    taken = len(steps) * options.repeats * min(options.batch_size, len(corpus))
-    mean = sum(step.tokens for step in steps.values()) / taken
+    # Sides see different documents, so tokens are compared.
+    totals = {side: [sum(column) for column in zip(*turns[side][1:], strict=True)] for side in steps}
+    documents = len(steps) * options.repeats * min(options.batch_size, len(corpus))
+    mean = sum(tokens for tokens, _ in totals.values()) / documents
     return {
-        "turns": turns,
-        "documents_per_second": {side: step.tokens / step.seconds / mean for side, step in steps.items()},
+        "turns": {side: [tokens / seconds for tokens, seconds in turns[side][1:]] for side in steps},
+        "documents_per_second": {side: tokens / seconds / mean for side, (tokens, seconds) in totals.items()},
     }
 
 
-def peak(step: Side) -> dict[str, int]:
-    """Return the increase in memory of a step and the peak of this process, in bytes."""
-    before = resident(device=DEVICE)
+def step_memory(step: Side) -> dict[str, int]:
+    """Return the memory increase of a step and the peak memory of this process, in bytes."""
+    before = process_memory(device=DEVICE)
     step()
-    most = resident(peak=True, device=DEVICE)
-    return {"step": most - before, "process": most}
+    peak = process_memory(peak=True, device=DEVICE)
+    return {"step": peak - before, "process": peak}
 
 
-def peak_of(side: str, source: str, length: int, options: argparse.Namespace) -> Any:
+def measure_step_memory(side: str, source: str, length: int, options: argparse.Namespace) -> Any:
     """Measure the memory of a side's step in a separate process."""
-    return own_process(
-        [
-            "benchmarks.training", "--data", source, "--lengths", str(length), "--documents",
-            str(options.documents), "--batch-size", str(options.batch_size), "--threads", str(options.threads),
-            "--bf16" if options.bf16 else "--no-bf16", "--peak", side,
-        ]
-    )  # fmt: skip
+    settings = {name: getattr(options, name) for name in ("documents", "batch_size", "threads", "bf16")}
+    return run_module("benchmarks.training", peak=side, data=source, lengths=length, **settings)
 
 
 class Side:
-    """A side's batches and training step.
-
-    Attributes:
-        tokens: Tokens of all views so far, without padding.
-        seconds: Seconds of all steps so far, including making batches.
-    """
+    """A side's batches and training step."""
 
     def __init__(
-        self, batches: Iterator[list[dict[str, Any]]], trained: torch.nn.Module, loss: Callable[..., Any], bf16: bool
+        self, batches: Iterator[list[dict[str, Any]]], module: torch.nn.Module, loss: Callable[..., Any], bf16: bool
     ) -> None:
         self.batches, self.loss, self.bf16 = batches, loss, bf16
-        self.tokens, self.seconds = 0, 0.0
-        self.device = next(trained.parameters()).device
-        self.optimizer = torch.optim.AdamW(trained.parameters(), lr=1e-5, fused=True)
-        for parameter in trained.parameters():  # create the optimizer's state before measuring
+        self.device = next(module.parameters()).device
+        self.optimizer = torch.optim.AdamW(module.parameters(), lr=1e-5, fused=True)
+        for parameter in module.parameters():  # create the optimizer's state before timing
             parameter.grad = torch.zeros_like(parameter)
         self.optimizer.step()
         self.optimizer.zero_grad()
 
     def __call__(self) -> tuple[int, float]:
-        """Train on the next batch; return its tokens and seconds."""
+        """Train on the next batch; return its number of tokens, without padding, and the seconds, with batching."""
         began = time.perf_counter()
         columns = [batch_to_device(column, self.device) for column in next(self.batches)]
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
@@ -177,14 +166,14 @@ class Side:
         self.optimizer.zero_grad()
         if self.device.type == "cuda":
             torch.cuda.synchronize()
-        seconds, tokens = time.perf_counter() - began, sum(int(each["attention_mask"].sum()) for each in columns)
-        self.seconds += seconds
-        self.tokens += tokens
-        return tokens, seconds
+        seconds = time.perf_counter() - began
+        return sum(int(column["attention_mask"].sum()) for column in columns), seconds
 
 
-def obvious(corpus: Dataset, length: int, batch_size: int, bf16: bool = False, dropout: float | None = None) -> Side:
-    """Build the composition of stock parts: stock losses, all logits, random batches."""
+def obvious_side(
+    corpus: Dataset, length: int, batch_size: int, bf16: bool = False, dropout: float | None = None
+) -> Side:
+    """Compose stock parts: stock losses, all logits, random batches."""
     model = plain_model(length)
     with quiet_transformers():
         masked_lm = AutoModelForMaskedLM.from_pretrained(packaged_base_path())
@@ -199,45 +188,41 @@ def obvious(corpus: Dataset, length: int, batch_size: int, bf16: bool = False, d
     def loss(columns: Any, labels: None) -> Any:
         total = contrastive([dict(column) for column in columns], labels)
         for column in columns:
-            ids, wanted = mask.torch_mask_tokens(column["input_ids"].cpu().clone())  # it draws on the CPU
-            batch = {"input_ids": ids, "attention_mask": column["attention_mask"], "labels": wanted}
+            ids, targets = mask.torch_mask_tokens(column["input_ids"].cpu().clone())  # it draws on the CPU
+            batch = {"input_ids": ids, "attention_mask": column["attention_mask"], "labels": targets}
             total = total + 0.1 / len(columns) * masked_lm(**batch_to_device(batch, model.device)).loss
         return total
 
-    sampler = SeededBatchSampler(corpus, min(batch_size, len(corpus)), True)
-    return Side(batches(corpus, model, sampler), masked_lm, loss, bf16)
+    return Side(view_batches(corpus, model, batch_size), masked_lm, loss, bf16)
 
 
-def ours(
+def package_side(
     corpus: Dataset,
     length: int,
     batch_size: int,
     bf16: bool = False,
-    mini_batch_num_tokens: int | None = None,
+    make_loss: Callable[[SentenceTransformer], torch.nn.Module] = MultipleNegativesRankingMLMLoss,
 ) -> Side:
-    """Build this package's side: both views in one pass, logits only at masked positions."""
+    """Compose this package's parts: both views in one pass, logits only at masked positions."""
     model = plain_model(length)
     set_dropout(model, 0.0)
-    loss: CachedMultipleNegativesRankingMLMLoss | MultipleNegativesRankingMLMLoss
-    if mini_batch_num_tokens is None:
-        loss = MultipleNegativesRankingMLMLoss(model)
-    else:
-        loss = CachedMultipleNegativesRankingMLMLoss(model, mini_batch_num_tokens=mini_batch_num_tokens)
-    sampler = SeededBatchSampler(corpus, min(batch_size, len(corpus)), True)
-    return Side(batches(corpus, model, sampler), torch.nn.ModuleList([model, loss]), loss, bf16)
+    loss = make_loss(model)
+    return Side(view_batches(corpus, model, batch_size), torch.nn.ModuleList([model, loss]), loss, bf16)
 
 
+mini_batch_loss = partial(CachedMultipleNegativesRankingMLMLoss, mini_batch_num_tokens=4096)
 SIDES: dict[str, Callable[..., Side]] = {
-    "obvious": obvious,
-    "obvious, no dropout": partial(obvious, dropout=0.0),
-    "simlte_st": ours,
-    "simlte_st, mini-batches": partial(ours, mini_batch_num_tokens=4096),
+    "obvious": obvious_side,
+    "obvious, no dropout": partial(obvious_side, dropout=0.0),
+    "simlte_st": package_side,
+    "simlte_st, mini-batches": partial(package_side, make_loss=mini_batch_loss),
 }
-"""Functions that build each side, by name."""
+"""Functions that build the sides, by name."""
 
 
-def batches(corpus: Dataset, model: SentenceTransformer, sampler: SeededBatchSampler) -> Iterator[list[dict[str, Any]]]:
+def view_batches(corpus: Dataset, model: SentenceTransformer, batch_size: int) -> Iterator[list[dict[str, Any]]]:
     """Yield batches of tokenized views epoch after epoch, as the Trainer does."""
+    sampler = SeededBatchSampler(corpus, min(batch_size, len(corpus)), True)
     views = DocSplitTransform(model=model)
     views.callback.epoch = 0
     dataset = corpus.with_transform(views)
@@ -266,34 +251,35 @@ def page(record: dict[str, Any]) -> str:
         return document("# One default training of an encoder", about, table(record["runs"]), machines=machines[:1])
     blocks, commands, machines = [], [], []
     for row in record["rows"]:
-        where = row["environment"]
+        versions = row["environment"]
+        bf16 = " --bf16" * (versions["dtype"] == "bfloat16")
         blocks += [
-            f"## {row['source']}, {row['tokens']} tokens per view, {where['dtype']}",
-            table(cells(row, side) for side in SIDES),
+            f"## {row['source']}, {row['tokens']} tokens per view, {versions['dtype']}",
+            table(side_cells(row, side) for side in SIDES),
             f"Batches of {row['batch_size']} documents.",
         ]
         commands.append(
             f"    python -m benchmarks.training --data {row['source']} --lengths {row['tokens']} --batch-size "
-            f"{row['batch_size']} --repeats {len(row['turns']['obvious'])}" + " --bf16" * (where["dtype"] == "bfloat16")
+            f"{row['batch_size']} --repeats {len(row['turns']['obvious'])}{bf16}"
         )
-        machines += [where] * (where not in machines)
+        machines += [versions] * (versions not in machines)
     return document("# The training step", explanation(__doc__), *blocks, "\n".join(commands), machines=machines)
 
 
-def cells(row: dict[str, Any], side: str) -> dict[str, str]:
+def side_cells(row: dict[str, Any], side: str) -> dict[str, str]:
     """Return a side's row of a table."""
     rates, turns, peaks = row["documents_per_second"], row["turns"], row["peak_bytes"]
 
-    def times(other: str) -> str:
-        each = [one / two for one, two in zip(turns[side], turns[other], strict=True)]
-        return f"{rates[side] / rates[other]:.1f} [{min(each):.1f}, {max(each):.1f}]" if side != other else ""
+    def speedup(baseline: str) -> str:
+        low, high = ratio_range(turns[side], turns[baseline])
+        return f"{rates[side] / rates[baseline]:.1f} [{low:.1f}, {high:.1f}]" if side != baseline else ""
 
     memory = {kind: f"{peaks[side][kind] / 2**20:,.0f}" for kind in ("step", "process")}
     return {
         "side": side,
         "doc/s": f"{rates[side]:.2f}",
-        "speedup": times("obvious"),
-        "speedup, no dropout": times("obvious, no dropout"),
+        "speedup": speedup("obvious"),
+        "speedup, no dropout": speedup("obvious, no dropout"),
         "step, MiB": memory["step"],
         "relative to obvious": f"{peaks[side]['step'] / peaks['obvious']['step']:.2f}",
         "process, MiB": memory["process"],

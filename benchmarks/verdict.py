@@ -1,12 +1,11 @@
-"""How reliable is the verdict? A bank of encoders with label-free measures and labelled outcomes.
+"""Reliability of the verdict: a bank of encoders with label-free measures and labelled outcomes.
 
     python -m benchmarks.verdict --shared data --work verdict.work --bf16
 
 Each recipe of ``benchmarks/bank/recipes.py`` adapts all-MiniLM-L6-v2 to half of each data set, without labels. Its
-encoders (after a third of the steps, at the end, and half way back to the base) are judged on the other half: by the
-verdict's measures, which see only documents, and by labels. Finished parts stay in the work folder; ``--report``
-writes the pages ``verdict`` and ``recipe`` from it, together with the encoders of an earlier page (``--earlier
-results/verdict.json``).
+encoders (after a third of the steps, at the end, and averaged with the base) are judged on the other half: by the
+verdict's label-free measures and by labels. The work folder keeps finished parts; ``--report`` writes the pages
+``verdict`` and ``recipe`` from it, together with the encoders of an earlier page (``--earlier results/verdict.json``).
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from typing import Any
 
 import torch
 
-from benchmarks.bank.judge import judge, judge_words, with_earlier
+from benchmarks.bank.judge import judge, judge_words, merge_earlier
 from benchmarks.bank.make import Bank
 from benchmarks.bank.page import write_pages
 from benchmarks.bank.recipes import RECIPES
-from benchmarks.bank.sets import FILES, SAMPLES, load_sets, shown_name
+from benchmarks.bank.sets import FILES, SAMPLES, display_name, load_sets
 from benchmarks.grid.work import Work
 from benchmarks.records import compute_dtype, environment, make_parser, round_floats
 from simlte_st.files import read_json, write_json
@@ -40,13 +39,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--train-documents", type=int, default=600, help="per set (default: %(default)s)")
     parser.add_argument("--held-out", type=int, default=300, help="documents per set (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--report", action="store_true", help="only write the pages of finished results")
-    parser.add_argument(
-        "--earlier",
-        type=Path,
-        metavar="FILE",
-        help="earlier verdict.json to take missing encoders from",
-    )
+    parser.add_argument("--report", action="store_true", help="only write the pages, from finished results")
+    parser.add_argument("--earlier", type=Path, metavar="FILE", help="verdict.json with encoders to add if missing")
     arguments = parser.parse_args(argv)
     torch.set_num_threads(arguments.threads)
     loaded = load_sets(arguments.shared, arguments.data, arguments.train_documents, arguments.held_out)
@@ -56,14 +50,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     if not arguments.report:
         for name in sets:
             bank.make(name, arguments.recipes, arguments.seeds)
-    shown = {name: shown_name(name, arguments.base) for name in sets if bank.find(name, "base", 0)}
-    judged: dict[str, list[dict[str, Any]]] = {title: judge(bank, name) for name, title in shown.items()}
-    words = {title: judge_words(bank, name) for name, title in shown.items()}
-    sizes = {title: {"train": len(sets[name].train), "held_out": len(sets[name].held)} for name, title in shown.items()}
+    titles = {name: display_name(name, arguments.base) for name in sets if bank.find(name, "base", 0)}
+    judged: dict[str, list[dict[str, Any]]] = {title: judge(bank, name) for name, title in titles.items()}
+    words = {title: judge_words(bank, name) for name, title in titles.items()}
+    sizes = {titles[name]: {"train": len(sets[name].train), "held_out": len(sets[name].held)} for name in titles}
     settings = {"steps": bank.steps, "sets": sizes, "environment": environment(work.dtype)}
     if arguments.earlier:
         earlier = read_json(arguments.earlier)
-        judged = with_earlier(judged, earlier["judged"])
+        judged = merge_earlier(judged, earlier["judged"])
         words = read_json(arguments.earlier.with_name("recipe.json"))["words"] | words
         settings |= {"sets": earlier["sets"] | settings["sets"], "environment": earlier["environment"]}
     write_json(arguments.results / "verdict.json", round_floats({**settings, "judged": judged}))

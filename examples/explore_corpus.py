@@ -23,7 +23,7 @@ def main() -> None:
     report = explore(arguments.model, articles, output=arguments.output, overwrite=True)
     for name, size in report.topics:
         print(f"{size:>4}  {name}")
-    print(f"Open {report.page} in a browser; {report.table} has the same as a table.")
+    print(f"Open {report.page} in a browser; {report.table} has the same data as a table.")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python examples/fit_input_examples.py --documents 64 --epochs 2
 
-``docsplit_objectives`` makes one data loader per epoch, each with its own views; ``fit`` draws from them in turn.
+``docsplit_objectives`` makes one data loader per epoch, each with its own views; ``fit`` draws from each in turn.
 """
 
 from __future__ import annotations

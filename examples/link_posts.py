@@ -1,9 +1,9 @@
-"""Link posts to the articles they are about, with a threshold chosen on labelled pairs.
+"""Link posts to the articles they discuss, with a threshold chosen on labelled pairs.
 
     python examples/link_posts.py
 
-The posts are titles of BBC News articles, which are indexed without their titles. Half of the posts choose the
-threshold, and the other half are linked with it.
+The posts are titles of BBC News articles, which are indexed without their titles. Half of the posts are for choosing
+the threshold, and the other half are linked with it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from sklearn.metrics import precision_recall_curve
 
 from simlte_st import Index
 from simlte_st.evaluation import sample_documents
-from simlte_st.models.loading import load_model
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.reading.bbc_news import bbc_news
 
@@ -31,18 +30,18 @@ def main() -> None:
     for document in sample_documents(bbc_news(), arguments.documents, 0):
         title, _, article = document.text.strip().partition("\n")
         pairs.append({"id": document.id, "post": title, "article": article})
-    known, new = pairs[::2], pairs[1::2]
+    labelled, new = pairs[::2], pairs[1::2]
     with tempfile.TemporaryDirectory() as folder:
-        index = Index.create(Path(folder, "articles.index"), load_model(PACKAGED_BASE).model)
+        index = Index.create(Path(folder, "articles.index"), PACKAGED_BASE)
         index.add([{"id": pair["id"], "text": pair["article"]} for pair in pairs])
-        hits = [(pair["id"], hit) for pair in known for hit in index.link(pair["post"], mode="dense", threshold=-1)]
+        hits = [(pair["id"], hit) for pair in labelled for hit in index.link(pair["post"], mode="dense", threshold=-1)]
         cosines = [hit.cosine for _, hit in hits]
-        precisions, _, thresholds = precision_recall_curve([hit.id == own for own, hit in hits], cosines)
-        threshold = float(thresholds[np.argmax(precisions[:-1] >= 0.9)])  # the lowest with a precision of 0.9
+        precisions, _, thresholds = precision_recall_curve([hit.id == article for article, hit in hits], cosines)
+        threshold = float(thresholds[np.argmax(precisions[:-1] >= 0.9)])  # the lowest with a precision of at least 0.9
         print(f"threshold {threshold:.4f}: {sum(cosine >= threshold for cosine in cosines)} of {len(cosines)} pairs")
         links = [index.link(pair["post"], mode="dense", threshold=threshold) for pair in new]
-    right = sum(hit.id == pair["id"] for hits, pair in zip(links, new, strict=True) for hit in hits)
-    print(f"{len(new)} new posts, {sum(map(len, links))} links, {right} of them to the post's own article")
+    correct = sum(hit.id == pair["id"] for hits, pair in zip(links, new, strict=True) for hit in hits)
+    print(f"{len(new)} new posts, {sum(map(len, links))} links, {correct} of them to the post's own article")
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from simlte_st.reading.bbc_news import bbc_news
 
 
 def ta_sbert(transformer: BaseForm, articles: list[Document]) -> SentenceTransformer:
-    """Weight tokens by token attention, and learn which two halves belong to the same article."""
+    """Weight tokens by token attention, and learn which halves are of the same article."""
     model = SentenceTransformer(modules=[transformer, TokenAttention(transformer.get_embedding_dimension())])
     loss = ReconstructionLoss(MultipleNegativesRankingLoss(model))  # also predicts each token from its embedding
     views = DocSplitTransform(model=model, seed=0)
@@ -39,7 +39,7 @@ def ta_sbert(transformer: BaseForm, articles: list[Document]) -> SentenceTransfo
 
 
 def ast(transformer: BaseForm, articles: list[Document]) -> SentenceTransformer:
-    """Pool tokens with a Star Transformer, and learn from posts and the articles they are about.
+    """Pool tokens with a Star Transformer, and learn from posts and the articles they discuss.
 
     The posts are titles, removed from their articles.
     """

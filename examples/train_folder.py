@@ -1,9 +1,9 @@
-"""Train a model on a folder of text files, and see whether that helped: ``simlte train`` from Python.
+"""Train a model on a folder of text files, and see whether it helped: ``simlte train`` in Python.
 
     python examples/train_folder.py my_documents --output my-model
 
-Training holds out some documents to measure the improvement. Without a clear one, ``my-model`` is the base, and the
-trained model is in ``my-model.trained``.
+Training holds out some documents to measure the improvement. Without a clear improvement, ``my-model`` is the base and
+``my-model.trained`` the trained model.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from simlte_st.models.names import PACKAGED_BASE
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("source", help="folder of text files, or any other source for `simlte train`")
+    parser.add_argument("source", help="folder of text files, or any other source that `simlte train` accepts")
     parser.add_argument("--output", default="my-model")
     parser.add_argument("--base", default=PACKAGED_BASE)
     parser.add_argument("--max-steps", type=int)

@@ -41,7 +41,7 @@ def main() -> None:
             ),
             train_dataset=views.attach(articles),
             loss=loss,
-            # They set the transform's epoch, save the MLM head with checkpoints, and log more.
+            # They set the transform's epoch, save the MLM head with checkpoints, and log each term of the loss.
             callbacks=trainer_callbacks(views, loss),
         )
         trainer.train()

@@ -1,8 +1,8 @@
-"""Let a model of 256 tokens read whole documents, by the mean over chunks.
+"""Read whole documents with a model of 256 tokens, by the mean over chunks.
 
 python examples/whole_documents.py --output reads-it-all
 
-Alternatively, ``SentenceTransformer("simlte-longformer")`` ships with the package and reads 4,096 tokens at once.
+The package also ships ``SentenceTransformer("simlte-longformer")``, which reads 4,096 tokens at once.
 """
 
 from __future__ import annotations

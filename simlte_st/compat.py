@@ -1,6 +1,7 @@
-"""Every use of a private API of sentence-transformers, transformers or torch.
+"""Uses of private APIs of sentence-transformers, transformers and torch.
 
-``tests/test_compat.py`` fails when one of them changes.
+``tests/test_compat.py`` fails when one of them changes. Only the Longformer has others: its kernels call private
+operators of torch, and its model class overrides private hooks of transformers.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from logging import WARNING, LogRecord, getLogger
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import torch
 from torch import Tensor
@@ -26,8 +27,13 @@ from simlte_st.prompts import document_prompt
 if TYPE_CHECKING:  # sentence_transformers may be half imported when this module is
     from sentence_transformers import SentenceTransformer, SentenceTransformerTrainingArguments
     from sentence_transformers.base.modules import Transformer
+    from transformers import TrainerCallback
 
 logger = getLogger(__name__)
+
+Features: TypeAlias = dict[str, Any]
+"""Inputs and outputs of modules, by name: mostly tensors. Token features are padded to ``(rows, length)`` with an
+``attention_mask``, or flattened to ``(1, tokens)`` with ``cu_seq_lens_q``, ``(rows + 1,)``."""
 
 _LM_HEAD = ("lm_head.dense", "gelu", "lm_head.layer_norm", "lm_head.decoder")
 MLM_HEADS: dict[str, tuple[str, str, str, str]] = {
@@ -51,7 +57,7 @@ MLM_HEADS: dict[str, tuple[str, str, str, str]] = {
 """Model type to the parts of its MLM head: dense, activation (a module or function name), layer norm, decoder."""
 
 NO_LIMIT = 10**9
-"""Lengths from this one on mean "no limit": transformers uses its ``VERY_LARGE_INTEGER``, 1e30."""
+"""Lengths from here on mean "no limit": transformers uses ``VERY_LARGE_INTEGER``, 1e30."""
 
 _STATIC_NAMES = tuple(
     f"sentence_transformers.{place}.StaticEmbedding"
@@ -59,15 +65,18 @@ _STATIC_NAMES = tuple(
 )
 """Names of sentence-transformers' static embedding in ``modules.json``."""
 
-
 _RANDOM = re.compile(r"^(?!(?:.+\.)?pooler\.)([^|\n]+?) +\| \S*(?:MISSING|MISMATCH|CONVERSION)", re.MULTILINE)
-"""A row of transformers' load report for a weight that affects the embeddings; the pooler's do not."""
+"""A row of transformers' load report for a weight that affects the embeddings, unlike the pooler's."""
+
+
+def unwrap_compiled(model: torch.nn.Module) -> torch.nn.Module:
+    """Return the model inside a ``torch.compile`` wrapper, or the model itself without one."""
+    return cast("torch.nn.Module", getattr(model, "_orig_mod", model))
 
 
 def get_encoder(model: torch.nn.Module) -> PreTrainedModel:
     """Return the Hugging Face encoder of a SentenceTransformer, inside DDP and ``torch.compile`` wrappers."""
-    for wrapper in ("module", "_orig_mod"):
-        model = getattr(model, wrapper, model)
+    model = unwrap_compiled(getattr(model, "module", model))
     first = next(iter(model.children()), None)
     encoder = getattr(first, "auto_model", None)
     if not isinstance(encoder, PreTrainedModel) or not isinstance(encoder.get_input_embeddings(), torch.nn.Embedding):
@@ -79,7 +88,7 @@ def get_encoder(model: torch.nn.Module) -> PreTrainedModel:
 
 
 def readable_tokens(model: SentenceTransformer) -> int | None:
-    """Return the number of tokens that the architecture has positions for, with special tokens; None for no limit.
+    """Return the number of positions for tokens, special tokens included; None for no limit.
 
     RoBERTa-like models (RoBERTa, XLM-R, MPNet, Longformer) number positions from ``padding_idx + 1``.
     """
@@ -96,43 +105,44 @@ def readable_tokens(model: SentenceTransformer) -> int | None:
         return None
     for module in transformer.modules():
         padding = getattr(module, "padding_idx", None)
-        # Only models that shift their positions keep a padding index beside a learned table of positions.
+        # Only models that shift their positions have a padding index beside a learned table of positions.
         if isinstance(padding, int) and isinstance(getattr(module, "position_embeddings", None), torch.nn.Embedding):
             return positions - padding - 1
     return positions
 
 
-def readable_length(model: SentenceTransformer, wanted: int | None = None) -> int | None:
-    """Return the number of tokens that the model reads, with special tokens; None for no limit."""
+def readable_length(model: SentenceTransformer, max_seq_length: int | None = None) -> int | None:
+    """Return the number of tokens that the model reads, special tokens included; None for no limit."""
     if getattr(model[0], "max_seq_length", None) == float("inf"):  # a StaticEmbedding
         return None
-    lengths = (wanted or model.max_seq_length, readable_tokens(model))
+    lengths = (max_seq_length or model.max_seq_length, readable_tokens(model))
     return min((length for length in lengths if length is not None and length < NO_LIMIT), default=None)
 
 
-def tokens_read(features: Any, special: int) -> list[int] | None:
-    """Count the tokens of tokenized texts before truncation, without special tokens."""
+def untruncated_lengths(model: SentenceTransformer, features: Features) -> list[int] | None:
+    """Count the tokens of each text before truncation, without special tokens; None for tokenizers in Python."""
     encodings = getattr(features, "encodings", None)
     if not encodings:
         return None
-    # Truncated tokens are in overflowing pieces, each with its own special tokens and padding.
+    special = reserved_tokens(model, "")
+    # Truncated tokens are in overflowing encodings, each with its own special tokens and padding.
     return [
         sum(sum(piece.attention_mask) - special for piece in (encoding, *encoding.overflowing))
         for encoding in encodings
     ]
 
 
-def encodes_here(model: SentenceTransformer) -> bool:
-    """Return whether ``encode`` calls the model's own ``forward`` rather than a compiled or distributed one."""
+def calls_forward(model: SentenceTransformer) -> bool:
+    """Return whether ``encode`` calls the model's ``forward``, not a compiled or distributed version."""
     return model._compiled_call_impl is None and model._distributed_inference is None
 
 
 def has_hooks(model: torch.nn.Module) -> bool:
     """Return whether any module has a forward hook, which could see or change its output."""
-    return any(each._forward_hooks or each._forward_pre_hooks for each in model.modules())
+    return any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
 
 
-def taken_tokens(model: SentenceTransformer, prompt: str) -> int:
+def reserved_tokens(model: SentenceTransformer, prompt: str) -> int:
     """Count the special tokens and prompt tokens of an input."""
     if model.transformers_model is None:  # word vectors have no special tokens
         return 0
@@ -142,19 +152,19 @@ def taken_tokens(model: SentenceTransformer, prompt: str) -> int:
 
 
 def view_budget(model: SentenceTransformer, prompt: str | None = None) -> int | None:
-    """Return the number of tokens left for the text beside special tokens and prompt; None for no limit.
+    """Return the number of tokens left for a text beside special tokens and prompt; None for no limit.
 
-    The default prompt is the one for documents.
+    The default is the prompt for documents.
     """
     length = readable_length(model)
     if length is None:
         return None
-    return max(1, length - taken_tokens(model, document_prompt(model) if prompt is None else prompt))
+    return max(1, length - reserved_tokens(model, document_prompt(model) if prompt is None else prompt))
 
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """Inside the block, hide transformers' progress bars and all its messages except errors."""
+    """Hide transformers' progress bars and messages below errors inside the block."""
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
@@ -168,22 +178,23 @@ def quiet_transformers() -> Iterator[None]:
 
 @contextmanager
 def short_load_report() -> Iterator[None]:
-    """Replace transformers' load report with one warning, only for weights that affect the embeddings.
+    """Replace transformers' load report with one warning about random weights that affect the embeddings.
 
-    An extra head or a missing pooler in the checkpoint does not.
+    An extra head in the checkpoint or a missing pooler does not.
     """
     library = getLogger("transformers.modeling_utils")
     level = library.level
-    library.setLevel(min(WARNING - 1, logging.get_verbosity()))  # at WARNING it would check plans for several GPUs
-    library.addFilter(_is_no_report)
+    library.setLevel(min(WARNING - 1, logging.get_verbosity()))  # at WARNING, it would check parallelism plans
+    library.addFilter(_replace_report)
     try:
         yield
     finally:
-        library.removeFilter(_is_no_report)
+        library.removeFilter(_replace_report)
         library.setLevel(level)
 
 
-def _is_no_report(record: LogRecord) -> bool:
+def _replace_report(record: LogRecord) -> bool:
+    """Log a warning instead of a load report; return whether to log another record."""
     title, _, rows = record.getMessage().partition("\n")
     if " LOAD REPORT" not in title:
         return record.levelno >= logging.get_verbosity()
@@ -194,7 +205,7 @@ def _is_no_report(record: LogRecord) -> bool:
 
 
 def load_masked_lm(path: str | os.PathLike[str]) -> tuple[Any, list[str]]:
-    """Load a checkpoint with its MLM head; also return the names of missing weights."""
+    """Return a checkpoint with its MLM head, and the names of missing weights."""
     with quiet_transformers(), torch.random.fork_rng(devices=[]):
         model, info = AutoModelForMaskedLM.from_pretrained(path, output_loading_info=True)
     return model, sorted(info["missing_keys"])
@@ -207,22 +218,22 @@ def checkpoint_name(encoder: PreTrainedModel) -> str:
 
 def use_one_gpu(arguments: SentenceTransformerTrainingArguments, device: str) -> None:
     """Let the Trainer use one of several GPUs instead of all through ``DataParallel``."""
-    chosen = torch.device(device) if ":" in device else torch.device(device, 0)
-    arguments._setup_devices  # noqa: B018  # cached now, since computing it later would overwrite both
-    torch.cuda.set_device(chosen)
-    arguments.__dict__["_setup_devices"] = chosen
+    gpu = torch.device(device) if ":" in device else torch.device(device, 0)
+    arguments._setup_devices  # noqa: B018  # cached now, because computing it later would overwrite both
+    torch.cuda.set_device(gpu)
+    arguments._setup_devices = gpu
     arguments._n_gpu = 1
 
 
-class FirstCallbacks(list[Any]):
-    """Callbacks that the Trainer places before its own.
+class FirstCallbacks(list["TrainerCallback"]):
+    """Callbacks that the Trainer places before its defaults.
 
-    The Trainer computes ``own + callbacks``, so reporters such as TensorBoard would log a line before these can extend
-    it.
+    The Trainer computes ``defaults + callbacks``, so reporters such as TensorBoard would log a line before these can
+    extend it.
     """
 
-    def __radd__(self, own: list[Any]) -> list[Any]:
-        return [*self, *own]
+    def __radd__(self, defaults: list[TrainerCallback]) -> list[TrainerCallback]:
+        return [*self, *defaults]
 
 
 def register_modules(model_class: type[SentenceTransformer], classes: Sequence[type[torch.nn.Module]]) -> None:
@@ -230,14 +241,14 @@ def register_modules(model_class: type[SentenceTransformer], classes: Sequence[t
     model_class._module_classes = _by_reference(classes)
 
 
-def load_stock(source: str, classes: Sequence[type[torch.nn.Module]], **options: Any) -> SentenceTransformer:
+def load_stock(source: str | None, classes: Sequence[type[torch.nn.Module]], **options: Any) -> SentenceTransformer:
     """Load a model with custom modules as the stock class."""
-    from sentence_transformers import SentenceTransformer
+    from sentence_transformers import SentenceTransformer as Stock
 
-    options.setdefault("local_files_only", os.path.isdir(source))  # no request to the Hub for a folder
-    known = _by_reference(classes)
+    references = _by_reference(classes)
     with short_load_report():
-        return cast("SentenceTransformer", SentenceTransformer._load_with_module_classes(source, known, **options))
+        # sentence-transformers treats an empty name like None.
+        return cast("SentenceTransformer", Stock._load_with_module_classes(source or "", references, **options))
 
 
 def extend_stock(find: Callable[[str], str | None], classes: Mapping[str, type[torch.nn.Module]]) -> None:
@@ -265,9 +276,9 @@ def _by_reference(classes: Sequence[type[torch.nn.Module]]) -> dict[str, type[to
     """Map names in ``modules.json`` to classes; a subclass of the stock static embedding replaces it."""
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
-    own = {f"{module.__module__}.{module.__qualname__}": module for module in classes}
-    static = (module for module in classes if issubclass(module, StaticEmbedding))
-    return own | {name: module for module in static for name in _STATIC_NAMES}
+    modules = {f"{module.__module__}.{module.__qualname__}": module for module in classes}
+    loaders = (module for module in classes if issubclass(module, StaticEmbedding))
+    return modules | {name: loader for loader in loaders for name in _STATIC_NAMES}
 
 
 def onednn_linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -275,29 +286,34 @@ def onednn_linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) ->
     return cast("Tensor", torch.ops.mkldnn._linear_pointwise(inputs, weight, bias, "none", [], ""))
 
 
-def mask_without_prompt(mask: Tensor, prompt_length: Any) -> Tensor:
+def softmax_gradient(grad: Tensor, weights: Tensor) -> Tensor:
+    """Return the gradient of a softmax over the last dimension; ``grad`` is the gradient of its output ``weights``."""
+    return torch._softmax_backward_data(grad, weights, -1, weights.dtype)
+
+
+def mask_without_prompt(mask: Tensor, prompt_length: int | Tensor) -> Tensor:
     """Mask the prompt tokens, as ``Pooling`` does without ``include_prompt``."""
     from sentence_transformers.sentence_transformer.modules import Pooling
 
-    length = int(prompt_length.flatten()[0]) if isinstance(prompt_length, Tensor) else int(prompt_length)
+    length = int(torch.as_tensor(prompt_length).flatten()[0])
     return cast("Tensor", Pooling._exclude_prompt_from_mask(mask, length))
 
 
-def mini_batch_ranges(features: dict[str, Any], size: int, tokens: int | None) -> list[tuple[int, int]]:
+def mini_batch_ranges(features: Features, size: int, tokens: int | None) -> list[tuple[int, int]]:
     """Divide a batch into mini-batches as the cached losses do."""
     from sentence_transformers.base.losses import gradcache
 
     return gradcache._minibatch_ranges(features, size, tokens)
 
 
-def slice_rows(features: dict[str, Any], begin: int, end: int) -> dict[str, Any]:
+def slice_rows(features: Features, begin: int, end: int) -> Features:
     """Return rows ``begin`` to ``end`` of a padded or flattened batch, without shared padding."""
     from sentence_transformers.base.losses import gradcache
 
     return gradcache._create_minibatch(features, begin, end)
 
 
-def merge_feature_batches(columns: list[dict[str, Any]]) -> dict[str, Any] | None:
+def merge_feature_batches(columns: list[Features]) -> Features | None:
     """Concatenate the rows of several columns; return None if their features differ."""
     from sentence_transformers.base.losses import merged_forward
 
@@ -305,33 +321,33 @@ def merge_feature_batches(columns: list[dict[str, Any]]) -> dict[str, Any] | Non
 
 
 def with_encoder(transformer: Transformer, encoder: PreTrainedModel) -> Transformer:
-    """Copy a Transformer module and its tokenizer around another encoder, without copying that encoder."""
-    made = copy.deepcopy(transformer, {id(transformer.auto_model): encoder})  # the memo replaces the old encoder
+    """Copy a Transformer module and its tokenizer around another encoder, which is not copied."""
+    module = copy.deepcopy(transformer, {id(transformer.auto_model): encoder})  # the memo replaces the old encoder
     parameters = inspect.signature(encoder.forward).parameters
-    made._declared_forward_params = set(parameters)  # the module remembers which features its encoder takes
-    made.model_forward_params = None  # all features except sentence-transformers' own: forward must take **kwargs
+    module._declared_forward_params = set(parameters)  # the features that the encoder takes
+    module.model_forward_params = None  # all features except sentence-transformers' own: forward must take **kwargs
     assert any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
-    made.unpad_inputs = transformer.unpad_inputs  # the setter checks whether the new encoder supports it
-    return made
+    module.unpad_inputs = transformer.unpad_inputs  # the setter checks whether the new encoder supports it
+    return module
 
 
 def forget_model_card_text(model: SentenceTransformer) -> None:
-    """Let a model write a new card instead of the one that it was loaded with."""
+    """Let a model write a new card instead of the one it was loaded with."""
     model._model_card_text = None
 
 
 @contextmanager
 def masks_without_vmap() -> Iterator[None]:
-    """Let transformers broadcast attention masks inside the block, since tracing does not support ``vmap``."""
-    from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS as KNOWN
+    """Let transformers broadcast attention masks inside the block, because tracing does not support ``vmap``."""
+    from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS as FUNCTIONS
 
-    before = {name: KNOWN[name] for name in ("sdpa", "eager")}
-    for name, made in before.items():
-        KNOWN[name] = lambda *args, made=made, **options: made(*args, **{**options, "use_vmap": False})
+    originals = {name: FUNCTIONS[name] for name in ("sdpa", "eager")}
+    for name, mask in originals.items():
+        FUNCTIONS[name] = lambda *args, mask=mask, **options: mask(*args, **{**options, "use_vmap": False})
     try:
         yield
     finally:
-        KNOWN.update(before)
+        FUNCTIONS.update(originals)
 
 
 def is_fused(encoder: PreTrainedModel) -> bool:
@@ -342,9 +358,9 @@ def is_fused(encoder: PreTrainedModel) -> bool:
 @contextmanager
 def eager_attention(encoder: PreTrainedModel) -> Iterator[None]:
     """Switch an encoder to eager attention, which can return attention weights, inside the block."""
-    before = encoder.config._attn_implementation
+    original = encoder.config._attn_implementation
     encoder.set_attn_implementation("eager")
     try:
         yield
     finally:
-        encoder.set_attn_implementation(before)
+        encoder.set_attn_implementation(original)

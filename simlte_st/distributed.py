@@ -14,26 +14,30 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from simlte_st.errors import ConfigurationError, TrainingInterrupted
+
+if TYPE_CHECKING:
+    import torch
+    import torch.distributed as dist
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 PATIENCE = timedelta(days=30)
-"""How long processes wait for the main one, which segments the corpus and evaluates alone."""
+"""Timeout of processes that wait for the main one, which segments the corpus and evaluates alone."""
 
 HEAD_START = 3.0
 """Seconds that other processes wait for the main one to print a common error: the launcher stops all when one ends."""
 
-_waiting: Any = None  # the process group for waiting; created by connect()
+_group: dist.ProcessGroup | None = None  # for waiting; created by connect_processes()
 
 
 def launcher_rank() -> tuple[int, int]:
     """Return the rank of this process and the number of processes, from the launcher's environment."""
-    number = int(os.environ.get("WORLD_SIZE", "1"))
-    return (int(os.environ.get("RANK", "0")) if number > 1 else 0), number
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    return (int(os.environ.get("RANK", "0")) if processes > 1 else 0), processes
 
 
 def is_connected() -> bool:
@@ -68,7 +72,7 @@ def connect_processes(device: str | None) -> str | None:
     Returns:
         The device of this process: its own GPU, or the CPU for all processes. A single process keeps ``device``.
     """
-    global _waiting
+    global _group
     if world() == 1:
         return device
     import logging
@@ -86,15 +90,15 @@ def connect_processes(device: str | None) -> str | None:
         )
     on_cpu = os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true", "yes") or not torch.cuda.is_available()
     state = PartialState(cpu=device == "cpu" or (device is None and on_cpu))
-    if _waiting is None:
-        _waiting = dist.new_group(backend="gloo", timeout=PATIENCE)
+    if _group is None:
+        _group = dist.new_group(backend="gloo", timeout=PATIENCE)
         if not is_main():
             for library in ("simlte_st", "sentence_transformers"):
                 logging.getLogger(library).setLevel(logging.CRITICAL)
             transformers_logging.set_verbosity_error()
             transformers_logging.disable_progress_bar()
             disable_progress_bars()
-        # Deprecated functions that the libraries call in each other.
+        # The libraries call each other's deprecated functions.
         warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
         warnings.filterwarnings("ignore", r"torch\.distributed\.nn\.functional\.all_gather is dep", FutureWarning)
         # Older versions of transformers load the optimizer to "cpu:0", a device that torch only knows as "cpu".
@@ -102,22 +106,22 @@ def connect_processes(device: str | None) -> str | None:
     return "cpu" if state.device.type == "cpu" else str(state.device)
 
 
-def _from_numbered_cpu(storage: Any, location: str) -> Any:
+def _from_numbered_cpu(storage: R, location: str) -> R | None:
     return storage if location.startswith("cpu:") else None
 
 
 def disconnect() -> None:
     """Disconnect the processes at the end of a successful run; NCCL would warn otherwise."""
-    global _waiting
-    if _waiting is not None:
+    global _group
+    if _group is not None:
         import torch.distributed as dist
 
         dist.destroy_process_group()
-        _waiting = None
+        _group = None
 
 
 def from_main(stage: Callable[P, R]) -> Callable[P, R]:
-    """Run a stage in the main process while the others wait; they get its value or its error."""
+    """Run a stage in the main process while the others wait; all return its value or raise its error."""
 
     @functools.wraps(stage)
     def run_stage(*arguments: P.args, **options: P.kwargs) -> R:
@@ -131,9 +135,9 @@ def from_main(stage: Callable[P, R]) -> Callable[P, R]:
                 box[1] = stage(*arguments, **options)
             except BaseException as error:
                 with suppress(RuntimeError):  # another process is gone, but this error came first
-                    dist.broadcast_object_list([_portable(error), None], src=0, group=_waiting)
+                    dist.broadcast_object_list([_portable(error), None], src=0, group=_group)
                 raise
-        dist.broadcast_object_list(box, src=0, group=_waiting)
+        dist.broadcast_object_list(box, src=0, group=_group)
         if box[0] is not None:
             box[0].of_main = True  # the main process prints it
             let_main_finish()
@@ -144,13 +148,13 @@ def from_main(stage: Callable[P, R]) -> Callable[P, R]:
 
 
 def on_main(stage: Callable[P, R]) -> Callable[P, R]:
-    """Run a stage in the main process while the others wait; they get None or its error."""
+    """Run a stage in the main process while the others wait; they return None or raise its error."""
 
     @functools.wraps(stage)
     def run_stage(*arguments: P.args, **options: P.kwargs) -> R:
-        made: list[R] = []
-        from_main(lambda: made.append(stage(*arguments, **options)))()
-        return made[0] if made else cast(R, None)
+        values: list[R] = []
+        from_main(lambda: values.append(stage(*arguments, **options)))()
+        return values[0] if values else cast(R, None)
 
     return run_stage
 
@@ -167,7 +171,7 @@ def main_first(stage: Callable[P, R]) -> Callable[P, R]:
 
 
 def let_main_finish() -> None:
-    """In the other processes, wait until the main one has printed the error that ends them all."""
+    """Wait until the main process has printed the error that ends all of them."""
     if not is_main():
         time.sleep(HEAD_START)
 
@@ -179,25 +183,25 @@ def _portable(error: BaseException) -> BaseException:
         return RuntimeError(f"{type(error).__name__}: {error}")
 
 
-def largest(number: int) -> int:
-    """Return the maximum of a number over all processes; all of them must call it."""
+def max_over_processes(number: int) -> int:
+    """Return the maximum of a number over all processes, each of which must call this function."""
     if world() == 1:
         return number
     import torch
     import torch.distributed as dist
 
     value = torch.tensor(number)
-    dist.all_reduce(value, op=dist.ReduceOp.MAX, group=_waiting)
+    dist.all_reduce(value, op=dist.ReduceOp.MAX, group=_group)
     return int(value)
 
 
 def barrier() -> None:
     """Wait for all processes."""
-    largest(0)
+    max_over_processes(0)
 
 
-def mean_over_processes(number: float, device: Any) -> float:
-    """Return the mean of a number over all processes; all of them must call it."""
+def mean_over_processes(number: float, device: torch.device) -> float:
+    """Return the mean of a number over all processes, each of which must call this function."""
     if not is_connected() or world() == 1:
         return number
     import torch
@@ -209,5 +213,5 @@ def mean_over_processes(number: float, device: Any) -> float:
 
 
 def shows(error: BaseException) -> bool:
-    """Return whether this process prints an error; the main process prints its own errors for all."""
+    """Return whether this process prints an error; the main process prints the errors that all raise."""
     return is_main() or not (isinstance(error, TrainingInterrupted) or getattr(error, "of_main", False))

@@ -1,4 +1,4 @@
-"""The errors that this package raises on purpose.
+"""Errors that this package raises on purpose.
 
 Each message says what is wrong, with which value, and what to do instead. The command line prints the message of a
 :class:`SimlteError` and reports any other error as a bug.
@@ -71,13 +71,13 @@ class TrainingInterrupted(Interrupted):
 
 
 @contextmanager
-def keeping(kept: Callable[[], str]) -> Iterator[None]:
-    """Turn a signal inside the block into :class:`Interrupted`, with a message on what is kept."""
+def keeping(describe: Callable[[], str]) -> Iterator[None]:
+    """Turn a signal inside the block into :class:`Interrupted`; ``describe`` says what is kept and how to continue."""
     try:
         yield
     except KeyboardInterrupt as error:
         number = error.number if isinstance(error, Interrupted) else signal.SIGINT
-        raise Interrupted(f"Stopped. {kept()}", number) from error
+        raise Interrupted(f"Stopped. {describe()}", number) from error
 
 
 class MissingExtraError(SimlteError, ImportError):
@@ -91,6 +91,6 @@ def format_count(count: int, noun: str, plural: str = "") -> str:
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """Return a suggestion of the closest known name, such as `` Did you mean 'title'?``."""
-    by_lower = {each.lower(): each for each in names}
+    by_lower = {known_name.lower(): known_name for known_name in names}
     nearest = get_close_matches(name.lower(), by_lower, 1)
     return f" Did you mean {by_lower[nearest[0]]!r}?" if nearest else ""

@@ -22,13 +22,12 @@ def require(module: str, extra: str, purpose: str) -> ModuleType:
 def check_installed(module: str, extra: str, purpose: str) -> None:
     """Check that an optional dependency is installed, without importing it."""
     package = module.split(".")[0]
-    found = sys.modules[package] if package in sys.modules else importlib.util.find_spec(package)
-    if found is None:
+    if (sys.modules[package] if package in sys.modules else importlib.util.find_spec(package)) is None:
         raise MissingExtraError(
             f"{package!r} is needed for {purpose} and is not installed. Install it with: {install_command(extra)}"
         )
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs an extra; after an installation it works in a clone, too."""
+    """Return the command that installs an extra."""
     return f'pip install "simlte-st[{extra}]"'

@@ -28,8 +28,8 @@ HOME_VARIABLE = "SIMLTE_ST_HOME"
 
 def home() -> Path:
     """Return the folder of models and caches, which may not exist yet."""
-    chosen = os.environ.get(HOME_VARIABLE)
-    return Path(chosen).expanduser().absolute() if chosen else user_cache_path("simlte_st", appauthor=False)
+    folder = os.environ.get(HOME_VARIABLE)
+    return Path(folder).expanduser().absolute() if folder else user_cache_path("simlte_st", appauthor=False)
 
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -38,39 +38,39 @@ _LOCK = ".lock"
 
 
 @contextmanager
-def atomic_path(target: str | os.PathLike[str], *others: Path) -> Iterator[Path]:
+def atomic_path(target: str | os.PathLike[str], *siblings: Path) -> Iterator[Path]:
     """Yield a temporary path beside ``target``, and rename it to ``target`` if the block succeeds.
 
     ``target`` can be a file or a folder and may exist. If the block raises, it stays as it was; otherwise the old
     version is deleted after the new one has taken its place.
 
-    ``others`` are further files in the folder of ``target``: write them beside the temporary path, and they are
+    ``siblings`` are further files in the folder of ``target``: write them beside the temporary path, and they are
     renamed first.
     """
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     holder = _make_holder(target).absolute()  # Arrow would expand a leading ~
-    temporary, before = holder / target.name, holder / f"{target.name}.before"
+    temporary, backup = holder / target.name, holder / f"{target.name}.before"
     try:
         yield temporary
         for path in temporary.rglob("*.safetensors"):  # safetensors lets only the owner read them
             (holder / "mode").touch()
             path.chmod((holder / "mode").stat().st_mode & 0o777)
-        for other in others:
-            os.replace(holder / other.name, other)
+        for sibling in siblings:
+            os.replace(holder / sibling.name, sibling)
         if temporary.is_dir() and target.is_dir():
-            os.replace(target, before)  # a folder cannot be renamed over one that has files
+            os.replace(target, backup)  # a folder cannot be renamed over one that has files
         os.replace(temporary, target)
     except Exception as error:
         refuse_full_disk(target, error)
         raise
     finally:
-        if before.exists() and not target.exists():  # interrupted between the two renames
-            os.replace(before, target)
+        if backup.exists() and not target.exists():  # interrupted between the two renames
+            os.replace(backup, target)
         shutil.rmtree(holder, ignore_errors=True)
 
 
-def refuse_full_disk(target: Any, error: Exception) -> None:
+def refuse_full_disk(target: object, error: Exception) -> None:
     """Raise a :class:`DiskFullError` if an error of any library means that the disk is full."""
     if getattr(error, "errno", None) in _FULL or os.strerror(errno.ENOSPC) in str(error):
         raise DiskFullError(f"{target} cannot be written: the disk is full. Free some space.") from error
@@ -81,7 +81,7 @@ def _make_holder(target: Path) -> Path:
 
 
 def discard(folder: Path, target: Path) -> None:
-    """Remove the work folder of a finished target, renamed first so that an interruption leaves no half of it."""
+    """Remove the work folder of a finished target; rename it first, so that an interruption leaves no half of it."""
     holder = _make_holder(target)
     try:
         os.replace(folder, holder / folder.name)
@@ -107,22 +107,22 @@ def is_unused(folder: Path) -> bool:
     return all(path.name == _LOCK or path.name.endswith(_HOLDER) for path in folder.iterdir())
 
 
-def check_apart(source: Any, output: Path) -> None:
-    """Check that an output does not replace the documents that it is made from."""
-    places = getattr(source, "places", source)  # of a reader
-    for each in places if isinstance(places, (list, tuple)) else [places]:
-        if isinstance(each, (str, os.PathLike)) and os.path.exists(each):
-            place, written = Path(each).resolve(), output.resolve()
-            if place.is_relative_to(written):
-                raise ConfigurationError(f"{output} holds the documents ({each}): choose an output outside of them.")
+def check_apart(source: object, output: Path) -> None:
+    """Check that an output does not replace its input documents."""
+    places = getattr(source, "places", source)  # a reader lists its places
+    for place in places if isinstance(places, (list, tuple)) else [places]:
+        if not isinstance(place, (str, os.PathLike)) or not os.path.exists(place):
+            continue
+        if Path(place).resolve().is_relative_to(output.resolve()):
+            raise ConfigurationError(f"{output} holds the documents ({place}): choose an output outside of them.")
 
 
-def changes(saved: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, str]:
+def changes(saved: Mapping[str, object], settings: Mapping[str, object]) -> dict[str, str]:
     """Describe each setting that differs from its saved value."""
     settings = json.loads(to_json(settings))
     pairs = {name: (saved.get(name), settings.get(name)) for name in sorted({*saved, *settings})}
-    shown = {name: ["not given" if value is None else repr(value) for value in pair] for name, pair in pairs.items()}
-    return {name: "{}: was {}, is {}".format(name, *shown[name]) for name, (was, now) in pairs.items() if was != now}
+    texts = {name: ["not given" if value is None else repr(value) for value in pair] for name, pair in pairs.items()}
+    return {name: "{}: was {}, is {}".format(name, *texts[name]) for name, (was, now) in pairs.items() if was != now}
 
 
 MODEL_FILE = "modules.json"
@@ -150,7 +150,7 @@ def check_place(target: Path, advice: str = "Choose another output.") -> None:
     """Check that a file or folder can be created at a path, before any work is done."""
     if not target.name or target.name == "..":  # Path treats an empty name as the working folder
         raise ConfigurationError(f"{target} cannot be written: it does not name a file or folder. {advice}")
-    parent = next(each for each in target.absolute().parents if os.path.lexists(each))
+    parent = next(folder for folder in target.absolute().parents if os.path.lexists(folder))
     try:  # os.access is wrong about /proc and read-only media
         os.rmdir(tempfile.mkdtemp(suffix=_HOLDER, dir=parent))
     except OSError as error:
@@ -172,37 +172,37 @@ def check_file(path: Path, overwrite: bool) -> None:
     check_new(path, overwrite)
 
 
-def check_free(target: Path, overwrite: bool, mark: str = MODEL_FILE) -> None:
-    """Check that a model can be written to ``target`` without replacing anything but a model."""
+def check_free(target: Path, overwrite: bool, marker: str = MODEL_FILE) -> None:
+    """Check that a model can be written to ``target``, which may only replace a model."""
     check_place(target)
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
     check_new(target, overwrite)
-    if not os.path.isfile(target / mark):
+    if not os.path.isfile(target / marker):
         raise ConfigurationError(
-            f"{target} is not replaced: it is not a model (no {mark}). Choose another output, or delete it yourself."
+            f"{target} is not replaced: it is not a model (no {marker}). Choose another output, or delete it yourself."
         )
 
 
-def write_json(target: str | os.PathLike[str], value: Any) -> None:
+def write_json(target: str | os.PathLike[str], value: object) -> None:
     """Write a value as JSON in UTF-8, atomically; see :func:`to_json`."""
     with atomic_path(target) as temporary:
         temporary.write_text(to_json(value) + "\n", encoding="utf-8")
 
 
-def to_json(value: Any) -> str:
+def to_json(value: object) -> str:
     """Return a value as indented JSON, with null for NaN and infinity and without lone surrogates."""
     return json.dumps(_writable(value), indent=2, ensure_ascii=False, allow_nan=False)
 
 
-def _writable(value: Any) -> Any:
+def _writable(value: object) -> object:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, str):
         return valid_unicode(value)
     if isinstance(value, Mapping):
-        return {_writable(name): _writable(each) for name, each in value.items()}
-    return [_writable(each) for each in value] if isinstance(value, (list, tuple)) else value
+        return {_writable(name): _writable(member) for name, member in value.items()}
+    return [_writable(member) for member in value] if isinstance(value, (list, tuple)) else value
 
 
 def valid_unicode(text: str) -> str:
@@ -219,7 +219,7 @@ def read_json(source: str | os.PathLike[str]) -> Any:
 
 
 def compute_digest(pieces: Iterable[Any]) -> str:
-    """Return a digest of byte strings and their lengths."""
+    """Return a digest of byte strings or arrays and their lengths."""
     digest = hashlib.blake2b(digest_size=16)
     for piece in pieces:
         data = memoryview(piece)

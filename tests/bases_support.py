@@ -89,33 +89,33 @@ def base(name: str, examples: str, needs: str = "") -> Callable[[Callable[[Path]
 
 
 def tokenizer(template: str = "[CLS] $A [SEP]", side: str = "right") -> PreTrainedTokenizerFast:
-    made = make_tokenizer([*WORDS, *_PROMPT_WORDS])
-    backend = made.backend_tokenizer
+    fast = make_tokenizer([*WORDS, *_PROMPT_WORDS])
+    backend = fast.backend_tokenizer
     special = [(token, backend.token_to_id(token)) for token in ("[CLS]", "[SEP]") if token in template]
     backend.post_processor = processors.TemplateProcessing(single=template, special_tokens=special)
-    made.padding_side = side
-    return made
+    fast.padding_side = side
+    return fast
 
 
-def drawn(encoder: torch.nn.Module) -> Any:
-    """Return an encoder with weights large enough that every token and position affects the vector."""
-    draw = torch.Generator().manual_seed(0)
+def draw_weights(encoder: torch.nn.Module) -> Any:
+    """Draw weights large enough that every token and position affects the vector; return the encoder."""
+    generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for weight in encoder.parameters():
             if weight.dim() > 1:
-                weight.normal_(std=0.3, generator=draw)
+                weight.normal_(std=0.3, generator=generator)
     return encoder
 
 
-def modules_of(
+def write_modules(
     folder: Path, encoder: PreTrainedModel, pooling: str = "mean", tokens: PreTrainedTokenizerFast | None = None
 ) -> list[torch.nn.Module]:
-    drawn(encoder).save_pretrained(folder)
+    draw_weights(encoder).save_pretrained(folder)
     (tokens or tokenizer()).save_pretrained(folder)
     return [Transformer(str(folder)), Pooling(32, pooling)]
 
 
-def saved(folder: Path, modules: list[torch.nn.Module], **options: Any) -> Path:
+def save_model(folder: Path, modules: list[torch.nn.Module], **options: Any) -> Path:
     SentenceTransformer(modules=modules, device="cpu", **options).save_pretrained(str(folder / "model"))
     return folder / "model"
 
@@ -126,12 +126,12 @@ def bert(**sizes: Any) -> Any:
 
 @base("BERT", "all-MiniLM, bge, gte-base, snowflake-arctic-embed")
 def _(folder: Path) -> Path:
-    return saved(folder, [*modules_of(folder / "raw", bert(), "cls"), Normalize()])
+    return save_model(folder, [*write_modules(folder / "raw", bert(), "cls"), Normalize()])
 
 
 @base("E5 (prompts)", "e5-base-v2, e5-large")
 def _(folder: Path) -> Path:
-    return saved(folder, [*modules_of(folder / "raw", bert()), Normalize()], prompts=E5)
+    return save_model(folder, [*write_modules(folder / "raw", bert()), Normalize()], prompts=E5)
 
 
 @base("ModernBERT", "gte-modernbert, granite-embedding-english-r2", "ModernBertModel")
@@ -139,13 +139,15 @@ def _(folder: Path) -> Path:
     special = {"pad_token_id": 0, "cls_token_id": 2, "bos_token_id": 2, "sep_token_id": 3, "eos_token_id": 3}
     layers = {"num_hidden_layers": 2, "global_attn_every_n_layers": 2, "local_attention": 8}
     config = transformers.ModernBertConfig(**{**_SIZES, **layers}, max_position_embeddings=256, **special)
-    return saved(folder, modules_of(folder / "raw", transformers.ModernBertModel(config), "cls"))
+    return save_model(folder, write_modules(folder / "raw", transformers.ModernBertModel(config), "cls"))
 
 
 @base("XLM-R (prompts)", "multilingual-e5, bge-m3, paraphrase-multilingual-mpnet")
 def _(folder: Path) -> Path:
     config = transformers.XLMRobertaConfig(**_SIZES, max_position_embeddings=65, pad_token_id=0, type_vocab_size=1)
-    return saved(folder, [*modules_of(folder / "raw", transformers.XLMRobertaModel(config)), Normalize()], prompts=E5)
+    return save_model(
+        folder, [*write_modules(folder / "raw", transformers.XLMRobertaModel(config)), Normalize()], prompts=E5
+    )
 
 
 @base("DeBERTa", "deberta-v3, and encoders made of it")
@@ -154,7 +156,7 @@ def _(folder: Path) -> Path:
     config = transformers.DebertaV2Config(
         **_SIZES, **attention, share_att_key=True, norm_rel_ebd="layer_norm", max_position_embeddings=64, pad_token_id=0
     )
-    return saved(folder, modules_of(folder / "raw", transformers.DebertaV2Model(config)))
+    return save_model(folder, write_modules(folder / "raw", transformers.DebertaV2Model(config)))
 
 
 @base("T5 encoder", "sentence-t5, gtr-t5")
@@ -162,16 +164,18 @@ def _(folder: Path) -> Path:
     config = transformers.T5Config(
         vocab_size=_SIZES["vocab_size"], d_model=32, d_kv=8, d_ff=32, num_layers=1, num_heads=4, pad_token_id=0
     )
-    modules = modules_of(folder / "raw", transformers.T5EncoderModel(config), tokens=tokenizer("$A [SEP]"))
-    return saved(folder, [*modules, Dense(32, 32, bias=False, activation_function=torch.nn.Identity()), Normalize()])
+    modules = write_modules(folder / "raw", transformers.T5EncoderModel(config), tokens=tokenizer("$A [SEP]"))
+    return save_model(
+        folder, [*modules, Dense(32, 32, bias=False, activation_function=torch.nn.Identity()), Normalize()]
+    )
 
 
 @base("Qwen3 (last token, prompts)", "Qwen3-Embedding", "Qwen3Model")
 def _(folder: Path) -> Path:
     config = transformers.Qwen3Config(**_SIZES, num_key_value_heads=2, head_dim=8, max_position_embeddings=256)
     tokens, prompts = tokenizer("$A [SEP]", "left"), {"query": "instruct: find\nquery: ", "document": ""}
-    modules = modules_of(folder / "raw", transformers.Qwen3Model(config), "lasttoken", tokens)
-    return saved(folder, [*modules, Normalize()], prompts=prompts)
+    modules = write_modules(folder / "raw", transformers.Qwen3Model(config), "lasttoken", tokens)
+    return save_model(folder, [*modules, Normalize()], prompts=prompts)
 
 
 @base("EmbeddingGemma (prompts, two Dense)", "embeddinggemma-300m", "Gemma3TextModel")
@@ -184,8 +188,8 @@ def _(folder: Path) -> Path:
     linear = {"bias": False, "activation_function": torch.nn.Identity()}
     after = [Dense(32, 64, **linear), Dense(64, 32, **linear), Normalize()]
     prompts = {"query": "task: search result | query: ", "document": "title: none | text: "}
-    modules = modules_of(folder / "raw", transformers.Gemma3TextModel(config))
-    return saved(folder, [*modules, *after], prompts=prompts)
+    modules = write_modules(folder / "raw", transformers.Gemma3TextModel(config))
+    return save_model(folder, [*modules, *after], prompts=prompts)
 
 
 @base("Longformer", "longformer-base-4096")
@@ -193,7 +197,7 @@ def _(folder: Path) -> Path:
     config = transformers.LongformerConfig(
         **_SIZES, attention_window=[16], max_position_embeddings=97, pad_token_id=0, type_vocab_size=1
     )
-    return saved(folder, modules_of(folder / "raw", transformers.LongformerModel(config)))
+    return save_model(folder, write_modules(folder / "raw", transformers.LongformerModel(config)))
 
 
 @base("Static", "static-retrieval-mrl-en-v1, potion")
@@ -206,7 +210,7 @@ def _(folder: Path) -> Path:
 
 @base("Code of its own", "gte-base-en-v1.5, others that want trust_remote_code")
 def _(folder: Path) -> Path:
-    path = saved(folder, modules_of(folder / "raw", bert()))
+    path = save_model(folder, write_modules(folder / "raw", bert()))
     config = json.loads((path / "config.json").read_text())
     auto = {"AutoConfig": "configuration.NewConfig", "AutoModel": "modeling.NewModel"}
     (path / "config.json").write_text(json.dumps({**config, "model_type": "new", "auto_map": auto}))
@@ -216,7 +220,7 @@ def _(folder: Path) -> Path:
 @base("Sparse encoder", "splade")
 def _(folder: Path) -> Path:
     config = transformers.BertConfig(**_SIZES, max_position_embeddings=64)
-    modules_of(folder / "raw", transformers.BertForMaskedLM(config))
+    write_modules(folder / "raw", transformers.BertForMaskedLM(config))
     encoder = Transformer(str(folder / "raw"), transformer_task="fill-mask")
     SparseEncoder(modules=[encoder, SpladePooling()], device="cpu").save_pretrained(str(folder / "model"))
     return folder / "model"
@@ -225,47 +229,47 @@ def _(folder: Path) -> Path:
 @base("Cross-encoder", "ms-marco-MiniLM, bge-reranker")
 def _(folder: Path) -> Path:
     config = transformers.BertConfig(**_SIZES, max_position_embeddings=64, num_labels=1)
-    modules_of(folder / "raw", transformers.BertForSequenceClassification(config))
+    write_modules(folder / "raw", transformers.BertForSequenceClassification(config))
     CrossEncoder(str(folder / "raw"), device="cpu").save_pretrained(str(folder / "model"))
     return folder / "model"
 
 
 @base("Multi-vector encoder", "ColBERT, GTE-ModernColBERT")
 def _(folder: Path) -> Path:
-    modules_of(folder / "raw", bert())
+    write_modules(folder / "raw", bert())
     MultiVectorEncoder(str(folder / "raw"), device="cpu").save_pretrained(str(folder / "model"))
     return folder / "model"
 
 
-def try_base(one: Base, folder: Path) -> dict[str, str]:
+def try_base(kind: Base, folder: Path) -> dict[str, str]:
     """Build a model, run every command with it, and compare its vectors with the stock class.
 
     Returns:
         The error message of each command; empty if it works.
     """
     torch.manual_seed(0)
-    path, out, docs = one.make(folder), folder / "out", folder / "docs.jsonl"
+    path, out, docs = kind.make(folder), folder / "out", folder / "docs.jsonl"
     out.mkdir()
     docs.write_text("".join(json.dumps({"id": str(number), "text": text}) + "\n" for number, text in enumerate(TEXTS)))
-    said, printed = {}, {}
+    errors, printed = {}, {}
     for name, command in COMMANDS.items():
-        before = set(out.iterdir())
+        outputs = set(out.iterdir())
         status, printed[name], error = run(command.format(model=path, docs=docs, out=out))
         message = " ".join(error.rpartition("simlte: ")[2].split()).replace(str(path), "MODEL")
-        said[name] = message if status else ""
-        assert status == 0 or (status == 1 and set(out.iterdir()) == before and "not happen" not in message), message
-    if said["index"]:
-        said["search"] = said["index"]  # no index to search
-    if not said["encode"]:
+        errors[name] = message if status else ""
+        assert status == 0 or (status == 1 and set(out.iterdir()) == outputs and "not happen" not in message), message
+    if errors["index"]:
+        errors["search"] = errors["index"]  # no index to search
+    if not errors["encode"]:
         reference = folder / "reference"
         stock = SentenceTransformer(str(reference if reference.exists() else path), device="cpu")
-        compare_with_stock(stock, out, {name: text for name, text in printed.items() if not said[name]})
-    return said
+        compare_with_stock(stock, out, {name: text for name, text in printed.items() if not errors[name]})
+    return errors
 
 
-def works_of(said: dict[str, str]) -> list[str]:
+def group_status(errors: dict[str, str]) -> list[str]:
     """Return "yes" or "no" for each group of commands."""
-    return ["no" if any(said[each] for each in group) else "yes" for group in GROUPS]
+    return ["no" if any(errors[command] for command in group) else "yes" for group in GROUPS]
 
 
 def run(command: str) -> tuple[int, str, str]:
@@ -280,12 +284,12 @@ def compare_with_stock(stock: SentenceTransformer, out: Path, printed: dict[str,
     prompt = stock.prompts.get("document") or stock.prompts.get("passage") or ""
     expected = stock.encode_document(TEXTS, prompt=prompt)
     query = unit(stock.encode_query(QUERY))
-    assert spread(expected) > 0.01, "vectors that are all alike compare nothing"
+    assert spread(expected) > 0.01, "nearly equal vectors would pass any comparison"
     if prompt:
         assert abs(stock.encode_document(TEXTS, prompt="") - expected).max() > 0.01
         assert abs(unit(stock.encode_document(QUERY, prompt=prompt)) - query).max() > 0.01
-    found = np.array(pq.read_table(out / "vectors.parquet")["vector"].to_pylist())
-    np.testing.assert_allclose(found, expected, atol=TOLERANCE, rtol=0)
+    vectors = np.array(pq.read_table(out / "vectors.parquet")["vector"].to_pylist())
+    np.testing.assert_allclose(vectors, expected, atol=TOLERANCE, rtol=0)
     rows = Index.open(out / "index").table(["vector"])
     order = [int(name) for name in rows["id"].to_pylist()]
     np.testing.assert_allclose(np.array(rows["vector"].to_pylist()), unit(expected)[order], atol=TOLERANCE, rtol=0)
@@ -299,7 +303,7 @@ def compare_with_stock(stock: SentenceTransformer, out: Path, printed: dict[str,
         learned = unit(trained[:, : expected.shape[1]])
         assert abs(learned - unit(expected)).max() > 1e-4, "nothing was learned"
     if "compare" in printed:
-        candidates = [each["name"] for each in json.loads(printed["compare"])["candidates"]]
+        candidates = [candidate["name"] for candidate in json.loads(printed["compare"])["candidates"]]
         assert any(str(out.parent) in name for name in candidates), candidates
     if "export" in printed:
         load = simlte_st.load_onnx if (out / "exported" / "export.json").exists() else SentenceTransformer

@@ -25,7 +25,7 @@ FLAGS = (
 
 @contextmanager
 def chromium(profile: Path) -> Iterator[Any]:
-    """Start a headless Chromium, or skip the test without selenium, Chromium or chromedriver."""
+    """Start a headless Chromium; skip the test if selenium, Chromium or chromedriver is missing."""
     webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
     binaries = shutil.which("chromium"), shutil.which("chromedriver")
     if None in binaries:
@@ -49,8 +49,8 @@ class BrowserPage:
 
     driver: Any
 
-    def look(self, width: int, height: int, scheme: str) -> None:
-        """Set the size of the window and the colour scheme."""
+    def resize(self, width: int, height: int, scheme: str) -> None:
+        """Set window size and colour scheme."""
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
         features = [{"name": "prefers-color-scheme", "value": scheme}]
@@ -61,8 +61,8 @@ class BrowserPage:
         return self.driver.execute_script(f"return {script}")
 
     def wait(self, condition: str) -> None:
-        """Wait up to a minute for an expression to be true."""
-        until = time.monotonic() + 60
+        """Wait up to a minute for an expression to become true."""
+        deadline = time.monotonic() + 60
         while not self.run(condition):
-            assert time.monotonic() < until, condition
+            assert time.monotonic() < deadline, condition
             time.sleep(0.05)

@@ -38,14 +38,14 @@ settings.load_profile("simlte_st")
 
 
 def pytest_collection_finish() -> None:
-    """Exclude imported modules from garbage collection, because the Trainer runs a full collection after each run."""
+    """Exclude imported modules from garbage collection, because the Trainer collects fully after each run."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")
 def templates() -> Iterator[None]:
-    """Compile each template once; every saved model and checkpoint renders the model card."""
+    """Compile each template once; every saved model and checkpoint renders a model card."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jinja2.Environment, "compile", functools.lru_cache(maxsize=8)(jinja2.Environment.compile))
         yield
@@ -60,25 +60,26 @@ def caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def loggers() -> dict[str, logging.Logger]:
-    """Return the root logger and the loggers of this package and its libraries, by name."""
-    known = {name: each for name, each in logging.root.manager.loggerDict.items() if isinstance(each, logging.Logger)}
-    return {"": logging.root} | {name: each for name, each in known.items() if name.split(".")[0] in LIBRARIES}
+    """Return the root logger and those of this package and its libraries, by name."""
+    named = {
+        name: logger for name, logger in logging.root.manager.loggerDict.items() if name.split(".")[0] in LIBRARIES
+    }
+    return {"": logging.root} | {name: logger for name, logger in named.items() if isinstance(logger, logging.Logger)}
 
 
 @pytest.fixture(autouse=True)
 def process_state() -> Iterator[None]:
     """Restore process-wide state after each test: loggers, environment variables, progress bars and threads.
 
-    Scripts and commands change logger levels as if they owned the process; pytest restores warning filters itself.
+    Scripts and commands change logger levels as if they owned the process. pytest itself restores warning filters.
     """
-    state = {name: (each.level, each.propagate, each.disabled, [*each.handlers]) for name, each in loggers().items()}
+    state = {name: (log.level, log.propagate, log.disabled, [*log.handlers]) for name, log in loggers().items()}
     disabled, bars = logging.root.manager.disable, transformers_logging.is_progress_bar_enabled()
     environment, threads, dtype = dict(os.environ), torch.get_num_threads(), torch.get_default_dtype()
     yield
-    for name, each in loggers().items():
-        before = state.get(name, (logging.NOTSET, True, False, []))
-        each.setLevel(before[0])
-        each.propagate, each.disabled, each.handlers[:] = before[1:]
+    for name, log in loggers().items():
+        level, log.propagate, log.disabled, log.handlers[:] = state.get(name, (logging.NOTSET, True, False, []))
+        log.setLevel(level)
     logging.disable(disabled)
     (transformers_logging.enable_progress_bar if bars else transformers_logging.disable_progress_bar)()
     if dict(os.environ) != environment:
@@ -90,7 +91,7 @@ def process_state() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def seeds() -> None:
-    """Seed all random generators before each test, so that results do not depend on order or process."""
+    """Seed all random generators before each test, so that results depend on neither order nor process."""
     set_seed(0)
 
 

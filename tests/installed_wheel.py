@@ -1,6 +1,6 @@
 """Try the installed package without extras, as a new user would; ``make dist`` runs this on the built wheel.
 
-It creates, trains and uses a tiny model. Features that need an extra must name it.
+It creates, trains and uses a tiny model, and checks that features without their extra name it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WORDS = [
 
 
 def tiny_model(folder: Path) -> None:
-    """Save a one-layer BERT with a vocabulary of a few words."""
+    """Save a one-layer BERT with a small vocabulary."""
     vocabulary = {
         word: number for number, word in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *WORDS])
     }
@@ -44,14 +44,14 @@ def tiny_model(folder: Path) -> None:
 
 
 def run(*command: str, fails_with: str = "") -> None:
-    """Run a command that must succeed, or fail with these words."""
-    done = subprocess.run([str(SIMLTE), *command], capture_output=True, text=True, check=False)
-    said = done.stdout + done.stderr
+    """Run a command that must succeed, or fail with ``fails_with`` in its output."""
+    process = subprocess.run([str(SIMLTE), *command], capture_output=True, text=True, check=False)
+    output = process.stdout + process.stderr
     if fails_with:
-        assert done.returncode == 1, said
-        assert fails_with in said, said
+        assert process.returncode == 1, output
+        assert fails_with in output, output
     else:
-        assert done.returncode == 0, said
+        assert process.returncode == 0, output
     print("simlte", " ".join(command[:2]), "ok", flush=True)
 
 

@@ -71,7 +71,7 @@ def gradients(model: nn.Module, hidden: Tensor, mask: Tensor, seed: int = 0) -> 
     return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
 
 
-def assert_same_gradients(found: dict[str, Tensor], expected: dict[str, Tensor], relative: float = 1e-3) -> None:
+def assert_same_gradients(actual: dict[str, Tensor], expected: dict[str, Tensor], relative: float = 1e-3) -> None:
     """Compare gradients; a missing one counts as zero.
 
     A key bias adds the same value to all scores of a query, so its gradient is zero except for rounding and is compared
@@ -79,35 +79,35 @@ def assert_same_gradients(found: dict[str, Tensor], expected: dict[str, Tensor],
     differences below a millionth of the largest gradient count as rounding.
     """
     rounding = 1e-6 * max(float(gradient.norm()) for gradient in expected.values())
-    for name in expected.keys() | found.keys():
-        mine, theirs = found.get(name), expected.get(name)
-        if mine is None or theirs is None:
-            given = theirs if mine is None else mine
-            assert given is not None
-            assert given.abs().max() == 0, name
+    for name in expected.keys() | actual.keys():
+        gradient, reference = actual.get(name), expected.get(name)
+        if gradient is None or reference is None:
+            zeros = reference if gradient is None else gradient
+            assert zeros is not None
+            assert zeros.abs().max() == 0, name
             continue
-        scale = expected[name.replace(".bias", ".weight")] if name.endswith(("key.bias", "key_global.bias")) else theirs
-        assert (mine - theirs).norm() <= relative * scale.norm() + rounding, name
+        is_key_bias = name.endswith(("key.bias", "key_global.bias"))
+        scale = expected[name.replace(".bias", ".weight")] if is_key_bias else reference
+        assert (gradient - reference).norm() <= relative * scale.norm() + rounding, name
 
 
 def emulate_kernel(patch: pytest.MonkeyPatch) -> None:
     """Replace PyTorch's FlashAttention operators by dense products on a CPU."""
     masks: list[Tensor] = []
 
-    def scores(query: Tensor, key: Tensor, of_query: Tensor, of_key: Tensor, *sizes: int, reach: int | None) -> Tensor:
-        for bounds, size in zip((of_query, of_key), sizes, strict=True):
+    def scores(query: Tensor, key: Tensor, rows: Tensor, columns: Tensor, *sizes: int, reach: int | None) -> Tensor:
+        for bounds, size in zip((rows, columns), sizes, strict=True):
             assert bounds.dtype == torch.int32
             assert bounds.diff().max() <= size
-        rows, columns = torch.arange(len(query))[:, None], torch.arange(len(key))
-        documents = (torch.bucketize(x, bounds, right=True) for x, bounds in ((rows, of_query), (columns, of_key)))
-        sees = torch.eq(*documents)
+        queries, keys = torch.arange(len(query))[:, None], torch.arange(len(key))
+        visible = torch.bucketize(queries, rows, right=True) == torch.bucketize(keys, columns, right=True)
         if reach is not None:
-            sees &= (rows - columns).abs() <= reach
-        found = torch.einsum("qhd,khd->hqk", query, key) / query.shape[-1] ** 0.5
-        return found.masked_fill(~sees, float("-inf"))
+            visible &= (queries - keys).abs() <= reach
+        logits = torch.einsum("qhd,khd->hqk", query, key) / query.shape[-1] ** 0.5
+        return logits.masked_fill(~visible, float("-inf"))
 
-    def forward(query, key, value, *rest, window_size_left=None, window_size_right=None):  # type: ignore[no-untyped-def]
-        *bounds, dropout, causal, debug = rest
+    def forward(query, key, value, *arguments, window_size_left=None, window_size_right=None):  # type: ignore[no-untyped-def]
+        *bounds, dropout, causal, debug = arguments
         assert (causal, debug, window_size_left) == (False, False, window_size_right)
         logits = scores(query, key, *bounds, reach=window_size_left)
         total = logits.logsumexp(-1)
@@ -115,15 +115,15 @@ def emulate_kernel(patch: pytest.MonkeyPatch) -> None:
         out = torch.einsum("hqk,khd->qhd", (logits - total[..., None]).exp() * masks[-1], value)
         return out, total, torch.tensor(len(masks) - 1), torch.zeros(()), torch.zeros(0)
 
-    def backward(grad, query, key, value, out, total, *rest, window_size_left=None, window_size_right=None):  # type: ignore[no-untyped-def]
-        *bounds, _, causal, number, __ = rest
+    def backward(grad, query, key, value, out, total, *arguments, window_size_left=None, window_size_right=None):  # type: ignore[no-untyped-def]
+        *bounds, _, causal, number, __ = arguments
         assert (causal, window_size_left) == (False, window_size_right)
         weights = (scores(query, key, *bounds, reach=window_size_left) - total[..., None]).exp()
         gains = torch.einsum("qhd,khd->hqk", grad, value) * masks[number] - (grad * out).sum(-1).T[..., None]
         slopes = weights * gains / query.shape[-1] ** 0.5
-        to_query = torch.einsum("hqk,khd->qhd", slopes, key)
-        shares = ((slopes, query), (weights * masks[number], grad))
-        return (to_query, *(torch.einsum("hqk,qhd->khd", *share) for share in shares))
+        query_grad = torch.einsum("hqk,khd->qhd", slopes, key)
+        factors = ((slopes, query), (weights * masks[number], grad))
+        return (query_grad, *(torch.einsum("hqk,qhd->khd", *pair) for pair in factors))
 
     patch.setattr(torch.ops.aten, "_flash_attention_forward", forward)
     patch.setattr(torch.ops.aten, "_flash_attention_backward", backward)

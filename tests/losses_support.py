@@ -91,14 +91,14 @@ def gradients(module: torch.nn.Module) -> dict[str, Tensor | None]:
 def compare(first: Results, second: Results, rtol: float, atol: float) -> None:
     """Compare values or gradients by name; None equals zeros."""
     assert first.keys() == second.keys()
-    for name, value in first.items():
-        other = second[name]
-        if value is None or other is None:
-            assert value is None or not value.any(), name
-            assert other is None or not other.any(), name
+    for name, tensor in first.items():
+        expected = second[name]
+        if tensor is None or expected is None:
+            assert tensor is None or not tensor.any(), name
+            assert expected is None or not expected.any(), name
         else:
             torch.testing.assert_close(
-                value, other, rtol=rtol, atol=atol, msg=lambda text, name=name: f"{name}: {text}"
+                tensor, expected, rtol=rtol, atol=atol, msg=lambda text, name=name: f"{name}: {text}"
             )
 
 
@@ -113,10 +113,10 @@ def step(loss: Any, columns: Columns, scaling: Scaling = total) -> Results:
     loss.model.zero_grad()
     first_batch(loss)
     torch.manual_seed(7)
-    values = loss(columns, None)
-    scaling(values).backward()
-    found = {name: value.detach() for name, value in values.items()}
-    return {**found, **gradients(loss.model), **{f"head.{name}": g for name, g in gradients(loss.mlm_head).items()}}
+    terms = loss(columns, None)
+    scaling(terms).backward()
+    values = {name: term.detach() for name, term in terms.items()}
+    return {**values, **gradients(loss.model), **{f"head.{name}": g for name, g in gradients(loss.mlm_head).items()}}
 
 
 def both(

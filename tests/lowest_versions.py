@@ -19,11 +19,11 @@ else:
 
 
 def lowest_versions() -> list[str]:
-    """Return ``name==version`` for each required ``name>=version``."""
+    """Return ``name==version`` for each requirement ``name>=version``."""
     project = Path(__file__).parent.parent / "pyproject.toml"
-    needed = tomllib.loads(project.read_text(encoding="utf-8"))["project"]["dependencies"]
-    found = [re.match(r"([\w.-]+)>=([\w.]+)", requirement) for requirement in needed]
-    return [f"{match[1]}=={match[2]}" for match in found if match and match[1] != "torch"]
+    requirements = tomllib.loads(project.read_text(encoding="utf-8"))["project"]["dependencies"]
+    matches = [re.match(r"([\w.-]+)>=([\w.]+)", requirement) for requirement in requirements]
+    return [f"{match[1]}=={match[2]}" for match in matches if match and match[1] != "torch"]
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Make wrong changes, each in a copy of the project, and check that the named tests fail.
+"""Make wrong changes in a copy of the project, one at a time, and check that their tests fail.
 
     python tests/mutants.py            # make mutants
     python tests/mutants.py splits     # only those in files with "splits" in their names
 
-It takes minutes, so it is not part of the tests. A surviving change is a gap in the tests; rewrite a change whose text
-is no longer in the code.
+It takes minutes, so it is not part of the tests. A change that survives is a gap in the tests. Rewrite a change whose
+text is no longer in the code.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ ROOT = Path(__file__).parent.parent
 MUTANTS = [
     ("simlte_st/longformer/blocked.py", "longformer/test_attention.py", "used = weights * mask", "used = weights"),
     ("simlte_st/longformer/blocked.py", "longformer/test_attention.py", "grad / (1 - ctx.dropout)", "grad"),
-    ("simlte_st/models/passes.py", "models/test_passes.py", "found[back.to(found.device)]", "found"),
-    ("simlte_st/models/encode.py", "test_encode.py", '**identity_of(model),', ""),
+    ("simlte_st/models/passes.py", "models/test_passes.py", "vectors[places.to(vectors.device)]", "vectors"),
+    ("simlte_st/models/encode.py", "models/test_encode.py", "**identity, ", ""),
     ("simlte_st/models/loading.py", "models/test_loading.py", "tokenizer.split_special_tokens = True", "pass"),
     ("simlte_st/words/analyzer.py", "words/test_analyzer.py", "for piece in content or pieces", "for piece in content"),
     ("simlte_st/evaluation/verdict.py", "evaluation/test_verdict.py", "(2 * 1.96)", "(1 * 1.96)"),
     ("simlte_st/evaluation/verdict.py", "evaluation/test_verdict.py", '["intercept"] - np', '["intercept"] + np'),
     ("simlte_st/evaluation/verdict.py", "evaluation/test_verdict.py", "if base.reads == model.reads:", "if True:"),
     ("simlte_st/evaluation/probe.py", "test_probe.py", "x[test]) == y[test]", "x[train]) == y[train]"),
-    ("simlte_st/files.py", "test_files.py", "os.replace(before, target)", "pass"),
-    ("simlte_st/files.py", "test_files.py", "place.is_relative_to(written)", "place == output.resolve()"),
+    ("simlte_st/files.py", "test_files.py", "os.replace(backup, target)", "pass"),
+    ("simlte_st/files.py", "test_files.py", ".is_relative_to(output.resolve())", " == output.resolve()"),
     ("simlte_st/files.py", "test_files.py", "lock.acquire(timeout=0)\n    except", "pass\n    except"),
     ("simlte_st/training/presets.py", "training/test_presets.py", "scale=2.0,", "scale=2.1,"),
     ("simlte_st/training/presets.py", "training/test_presets.py", "learning_rate=2e-5,", "learning_rate=2.1e-5,"),
@@ -62,7 +62,7 @@ MUTANTS = [
 """File, tests, text and replacement; only the last occurrence is replaced."""
 
 
-def file_of_tests(name: str, folder: Path = ROOT) -> Path:
+def find_test_file(name: str, folder: Path = ROOT) -> Path:
     """Find a test file by its path in ``tests`` or by its unique name."""
     if (folder / "tests" / name).exists():
         return folder / "tests" / name
@@ -74,12 +74,12 @@ def survives(file: str, tests: str, old: str, new: str, folder: Path) -> bool:
     """Apply a change to a copy of the project and return whether its tests still pass."""
     path = folder / file
     text = path.read_text(encoding="utf-8")
-    head, found, tail = text.rpartition(old)
-    if not found:
+    head, matched, tail = text.rpartition(old)
+    if not matched:
         raise SystemExit(f"{file} no longer contains {old!r}.")
     path.write_text(head + new + tail, encoding="utf-8")
     try:
-        place = file_of_tests(tests, folder)
+        place = find_test_file(tests, folder)
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(place)]
         environment = {**os.environ, "PYTHONPATH": str(folder)}
         return subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False).returncode == 0
@@ -88,18 +88,18 @@ def survives(file: str, tests: str, old: str, new: str, folder: Path) -> bool:
 
 
 def main() -> None:
-    wanted = [mutant for mutant in MUTANTS if not sys.argv[1:] or any(word in mutant[0] for word in sys.argv[1:])]
+    mutants = [mutant for mutant in MUTANTS if not sys.argv[1:] or any(word in mutant[0] for word in sys.argv[1:])]
     survivors = 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for part in ("simlte_st", "benchmarks", "tests", "examples"):
             shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(ROOT / "pyproject.toml", folder)
-        for file, tests, old, new in wanted:
-            alive = survives(file, tests, old, new, folder)
-            survivors += alive
-            print(f"{'SURVIVED' if alive else 'noticed '}  {file}: {old!r} -> {new!r}", flush=True)
-    print(f"{len(wanted) - survivors} of {len(wanted)} noticed")
+        for file, tests, old, new in mutants:
+            survived = survives(file, tests, old, new, folder)
+            survivors += survived
+            print(f"{'SURVIVED' if survived else 'noticed '}  {file}: {old!r} -> {new!r}", flush=True)
+    print(f"{len(mutants) - survivors} of {len(mutants)} noticed")
     raise SystemExit(min(survivors, 1))
 
 

@@ -1,4 +1,4 @@
-"""Toy data sets, corpus and sizes for the papers' experiments."""
+"""Toy data sets and a tiny scale for the papers' experiments."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def batch(lengths: tuple[int, ...], size: int, left: bool = False) -> dict[str, 
     return {"token_embeddings": torch.randn(len(lengths), longest, size), "attention_mask": mask.long()}
 
 
-def flattened(padded: dict[str, Any]) -> dict[str, Any]:
+def flatten(padded: dict[str, Any]) -> dict[str, Any]:
     """Return the same features without padding, with all texts in one row."""
     mask = padded["attention_mask"].bool()
     ends = torch.cat([torch.zeros(1, dtype=torch.int64), mask.sum(dim=1).cumsum(dim=0)])
@@ -31,11 +31,11 @@ def flattened(padded: dict[str, Any]) -> dict[str, Any]:
 def check_empty_batches(module: nn.Module) -> None:
     """Check a pooling on a text without tokens, and on no text."""
     size: Any = module.embedding_dimension
-    found = module(
+    outputs = module(
         {"token_embeddings": torch.randn(1, 3, size), "attention_mask": torch.zeros(1, 3, dtype=torch.int64)}
     )
-    assert not found["sentence_embedding"].any()
-    assert not found["token_attention"].any()
+    assert not outputs["sentence_embedding"].any()
+    assert not outputs["token_attention"].any()
     empty = module(
         {"token_embeddings": torch.zeros(0, 4, size), "attention_mask": torch.zeros(0, 4, dtype=torch.int64)}
     )
@@ -45,8 +45,8 @@ def check_empty_batches(module: nn.Module) -> None:
 def check_flattened(module: nn.Module) -> None:
     """Check that flattened texts get the embeddings of padded ones, also with an excluded prompt."""
     padded = batch((5, 2, 9), module.embedding_dimension)  # type: ignore[arg-type]
-    for more in ({}, {"prompt_length": 1}):
-        module.include_prompt = not more  # type: ignore[assignment]
-        one, two = module({**padded, **more}), module({**flattened(padded), **more})
-        torch.testing.assert_close(one["sentence_embedding"], two["sentence_embedding"])
-        assert two["token_embeddings"].shape[:2] == (1, 16), "the features are as they were"
+    for prompt in ({}, {"prompt_length": 1}):
+        module.include_prompt = not prompt  # type: ignore[assignment]
+        outputs, flat_outputs = module({**padded, **prompt}), module({**flatten(padded), **prompt})
+        torch.testing.assert_close(outputs["sentence_embedding"], flat_outputs["sentence_embedding"])
+        assert flat_outputs["token_embeddings"].shape[:2] == (1, 16), "token features stay flattened"

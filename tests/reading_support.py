@@ -31,7 +31,7 @@ def skipped(source: Any, **settings: Any) -> dict[str, int]:
     return reader.report.skipped
 
 
-def packed(path: Path, data: bytes) -> Path:
+def write_packed(path: Path, data: bytes) -> Path:
     """Write a file, compressed according to its suffix."""
     if path.suffix == ".gz":
         data = gzip.compress(data)
@@ -47,19 +47,19 @@ def page(body: str, head: str = "") -> str:
 
 def write_pdf(path: Path, *pages: list[str]) -> Path:
     """Write a PDF with one page per list and one line per string."""
-    first = 3  # after the catalogue, the list of pages and the font
-    kids = " ".join(f"{first + 1 + 2 * number} 0 R" for number in range(len(pages)))
+    objects_before = 3  # the catalogue, the list of pages and the font
+    kids = " ".join(f"{objects_before + 1 + 2 * number} 0 R" for number in range(len(pages)))
     objects = [
         "<< /Type /Catalog /Pages 2 0 R >>",
         f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>",
         "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
     ]
     for number, lines in enumerate(pages):
-        drawn = " ".join(f"({line}) Tj T*" for line in lines)
-        stream = f"BT /F1 12 Tf 14 TL 50 750 Td {drawn} ET"
+        operators = " ".join(f"({line}) Tj T*" for line in lines)
+        stream = f"BT /F1 12 Tf 14 TL 50 750 Td {operators} ET"
         objects += [
-            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents {first + 2 + 2 * number} 0 R "
-            f"/Resources << /Font << /F1 {first} 0 R >> >> >>",
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents {objects_before + 2 + 2 * number} 0 R "
+            f"/Resources << /Font << /F1 {objects_before} 0 R >> >> >>",
             f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream",
         ]
     data, places = b"%PDF-1.4\n", []
@@ -89,7 +89,7 @@ def write_zip(path: Path, parts: dict[str, str]) -> Path:
 
 def write_odt(path: Path, body: str, manifest: str = "") -> Path:
     """Write an OpenDocument text with this XML body."""
-    spaces = " ".join(f'xmlns:{each}="{ODT}:{each}:1.0"' for each in ("office", "text", "table", "manifest"))
+    spaces = " ".join(f'xmlns:{name}="{ODT}:{name}:1.0"' for name in ("office", "text", "table", "manifest"))
     content = f"<office:document-content {spaces}><office:body>{body}</office:body></office:document-content>"
     manifest = f"<manifest:manifest {spaces}>{manifest}</manifest:manifest>"
     return write_zip(path, {"content.xml": content, "META-INF/manifest.xml": manifest})
@@ -108,5 +108,5 @@ def write_epub(path: Path, pages: dict[str, str], metadata: str = "", **parts: s
     )
     container = '<container xmlns="c"><rootfiles><rootfile full-path="book/a.opf"/></rootfiles></container>'
     texts = {f"book/text/{name}": text for name, text in pages.items()}
-    others = {f"META-INF/{name}.xml": text for name, text in parts.items()}
-    return write_zip(path, {"META-INF/container.xml": container, "book/a.opf": package, **others, **texts})
+    meta = {f"META-INF/{name}.xml": text for name, text in parts.items()}
+    return write_zip(path, {"META-INF/container.xml": container, "book/a.opf": package, **meta, **texts})

@@ -1,4 +1,4 @@
-"""Tiny models in place of the ones that ship."""
+"""Tiny models in place of this package's."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def cosines(first: SentenceTransformer, second: SentenceTransformer, texts: list
     return torch.cosine_similarity(*(model.encode(texts, convert_to_tensor=True) for model in (first, second)))
 
 
-def start_of(name: str, base: Path) -> SentenceTransformer:
-    """Return the model that a difference is added to."""
+def untrained_model(name: str, base: Path) -> SentenceTransformer:
+    """Return the model before training, to which a difference is added."""
     return make_untrained(name, load_model(base, dtype=torch.float32, device="cpu").model)
 
 
 def ship(name: str, start: Path, seed: int = 0, rank: int = 2) -> SentenceTransformer:
     """Install a random difference in place of the package's, and return the resulting model."""
-    model = start_of(name, start)
+    model = untrained_model(name, start)
     generator = torch.Generator().manual_seed(seed)
     factors = {}
     for key, weight in linear_weights(model).items():
@@ -62,9 +62,9 @@ def ship_static(seed: int = 0) -> Path:
     """Install a random static model in place of the package's, and return its folder."""
     folder, tokenizer = shipped.FOLDER / STATIC, make_tokenizer().backend_tokenizer
     folder.mkdir(parents=True, exist_ok=True)
-    drawn = np.random.default_rng(seed).standard_normal((tokenizer.get_vocab_size(), 12), dtype=np.float32)
-    drawn[tokenizer.token_to_id("[UNK]")] = 0
-    save_for_model2vec(folder, drawn * np.linspace(0.01, 1, len(drawn), dtype=np.float32)[:, None], "int8")
+    vectors = np.random.default_rng(seed).standard_normal((tokenizer.get_vocab_size(), 12), dtype=np.float32)
+    vectors[tokenizer.token_to_id("[UNK]")] = 0
+    save_for_model2vec(folder, vectors * np.linspace(0.01, 1, len(vectors), dtype=np.float32)[:, None], "int8")
     tokenizer.save(str(folder / TOKENIZER))
     (folder / CARD_FILE).write_text(f"# {STATIC} {seed}\n", encoding="utf-8")
     (folder / BUILD_FILE).write_text(f'{{"seed": {seed}}}\n', encoding="utf-8")

@@ -85,20 +85,20 @@ def make_static_model(dimension: int = 32) -> SentenceTransformer:
 
 
 def write_model2vec(path: Path, model: SentenceTransformer, kind: str, modules: bool = True) -> np.ndarray:
-    """Write a static model in model2vec's format and return the table that a reader should load.
+    """Write a static model in model2vec's format and return the table that a loader should return.
 
     ``kind`` is the table's dtype, or ``"mapped"`` for a table with shared rows and a weight for each token.
     """
     path.mkdir(parents=True)
     table = model[0].embedding.weight.detach().numpy()
-    tensors, read = {"embeddings": table.astype(np.float32 if kind == "mapped" else kind)}, table
+    tensors, loaded = {"embeddings": table.astype(np.float32 if kind == "mapped" else kind)}, table
     if kind == "int8":
         tensors = {"embeddings": np.round(table / np.abs(table).max() * 127).astype(np.int8)}
-    read = tensors["embeddings"].astype(np.float32)
+    loaded = tensors["embeddings"].astype(np.float32)
     if kind == "mapped":
         rows, weights = np.arange(len(table)) // 2, np.linspace(0.5, 2, len(table), dtype=np.float32)
         tensors |= {"mapping": rows, "weights": weights}
-        read = table[rows] * weights[:, None]
+        loaded = table[rows] * weights[:, None]
     save_file(tensors, path / "model.safetensors")
     model.tokenizer.save(str(path / "tokenizer.json"))
     (path / "config.json").write_text(json.dumps({"model_type": "model2vec", "normalize": True, "max_length": 8}))
@@ -109,7 +109,7 @@ def write_model2vec(path: Path, model: SentenceTransformer, kind: str, modules: 
             for number, (name, place) in enumerate(kinds.items())
         ]
         (path / "modules.json").write_text(json.dumps(entries))
-    return read
+    return loaded
 
 
 def as_fast(tokenizer: Tokenizer, max_length: int = 64) -> PreTrainedTokenizerFast:

@@ -1,4 +1,4 @@
-"""A tagger with a fixed vocabulary for the tests of the analyses."""
+"""Taggers without spaCy for the tests of the analyses."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ _WORD = re.compile(r"\w+|[^\w\s]|\n+")
 class FakeTagger(SpacyTagger):
     """Looks words up, as in ``{"cats": ("NOUN", "cat")}``; unknown words are adverbs."""
 
-    def __init__(self, known: Mapping[str, tuple[str, str]] | None = None) -> None:
-        self.known = dict(known or {})
-        self.seen: list[str] = []
+    def __init__(self, vocabulary: Mapping[str, tuple[str, str]] | None = None) -> None:
+        self.vocabulary = dict(vocabulary or {})
+        self.texts: list[str] = []
         self.description = {"pipeline": "fake"}
 
     def tag(self, text: str) -> list[TaggedWord]:
-        self.seen.append(text)
+        self.texts.append(text)
         return [self._word(match) for match in _WORD.finditer(text)]
 
     def _word(self, match: re.Match[str]) -> TaggedWord:
         text = match[0]
         if text.isspace():
-            found = ("SPACE", text)
+            tag = ("SPACE", text)
         elif not text[0].isalnum():
-            found = ("PUNCT", text)
+            tag = ("PUNCT", text)
         else:
-            found = self.known.get(text.lower(), ("ADV", text.lower()))
-        return TaggedWord(match.start(), match.end(), *found)
+            tag = self.vocabulary.get(text.lower(), ("ADV", text.lower()))
+        return TaggedWord(match.start(), match.end(), *tag)
 
 
 class EndingTagger(FakeTagger):

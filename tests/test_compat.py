@@ -23,12 +23,15 @@ from simlte_st.compat import (
     MLM_HEADS,
     eager_attention,
     get_encoder,
+    has_hooks,
     load_masked_lm,
     load_stock,
     mini_batch_ranges,
     onednn_linear,
     readable_length,
     readable_tokens,
+    softmax_gradient,
+    unwrap_compiled,
     use_one_gpu,
     view_budget,
 )
@@ -47,6 +50,7 @@ def test_encoder_is_found_through_wrappers(model: SentenceTransformer) -> None:
     assert get_encoder(model) is encoder
     assert get_encoder(_Wrapper(model)) is encoder
     compiled = torch.compile(model)  # compilation only starts at the first call
+    assert unwrap_compiled(compiled) is unwrap_compiled(model) is model
     assert get_encoder(compiled) is encoder
     assert get_encoder(_Wrapper(compiled)) is encoder
     assert get_encoder(torch.compile(_Wrapper(model))) is encoder
@@ -94,13 +98,28 @@ def test_onednn_linear() -> None:
     )
 
 
-def repad_features(lengths: list[int]) -> dict[str, Any]:
+def test_softmax_gradient() -> None:
+    scores, grad = torch.randn(2, 3, 5, requires_grad=True), torch.randn(2, 3, 5)
+    weights = scores.softmax(-1)
+    weights.backward(grad)
+    torch.testing.assert_close(softmax_gradient(grad, weights.detach()), scores.grad)
+
+
+def test_hooks_are_noticed() -> None:
+    layer = torch.nn.Linear(2, 2)
+    model = torch.nn.Sequential(layer)
+    assert not has_hooks(model)
+    layer.register_forward_hook(lambda *_: None)
+    assert has_hooks(model)
+
+
+def padded_features(lengths: list[int]) -> dict[str, Any]:
     mask = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
     return {"input_ids": mask.long() * 7, "attention_mask": mask.long(), "task": "x"}
 
 
 def test_mini_batches_by_rows_and_by_tokens() -> None:
-    features = repad_features([5, 4, 3, 2, 1])
+    features = padded_features([5, 4, 3, 2, 1])
     assert mini_batch_ranges(features, 2, None) == [(0, 2), (2, 4), (4, 5)]
     assert mini_batch_ranges(features, 2, 6) == [(0, 1), (1, 2), (2, 5)]
     assert mini_batch_ranges(features, 2, 1) == [(row, row + 1) for row in range(5)]

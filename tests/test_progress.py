@@ -14,7 +14,7 @@ def test_bar_shows_name_and_total(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().err
     assert "Counting: 100%" in shown
     assert "3/3" in shown
-    assert list(with_progress_bar([1, 2], "Counting", shown=False)) == [1, 2]
+    assert list(with_progress_bar([1, 2], "Counting", show=False)) == [1, 2]
     assert capsys.readouterr().err == ""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from write_sizes import lines_of, total
+from write_sizes import count_lines, total
 
 CAPS = {"simlte_st": 14_500, "benchmarks": 7_000, "tests": 18_000}
 """Maximum lines of code in each folder."""
@@ -17,4 +17,4 @@ def test_no_folder_exceeds_its_cap(folder: str, most: int) -> None:
 def test_only_code_counts() -> None:
     lines = ['"""Two', 'lines."""', "", "# A comment.", 'x = """not', 'a docstring"""', "", "", "def f():"]
     source = "\n".join([*lines, '    """One."""', "    return x  # y", ""])
-    assert lines_of(source) == 4
+    assert count_lines(source) == 4

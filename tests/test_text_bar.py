@@ -22,7 +22,7 @@ def test_bar_moves_with_every_pass(
         convert_base(str(encoder_path), tmp_path / "model", backbone=kind, max_length=512)
         model = load_model(tmp_path / "model").model
     texts, seen = documents * 4, []
-    with TextBar(model, "Encoding", len(texts), shown=True) as bar:
+    with TextBar(model, "Encoding", len(texts), show=True) as bar:
         move = bar._bar.update
         bar._bar.update = lambda documents=1: (move(documents), seen.append(bar._bar.n))[0]
         bar.begin(len(texts))

@@ -11,7 +11,7 @@ from transformers import PreTrainedTokenizerFast
 TEXTS = [
     *map(make_document, range(30)),
     *["It's (a) U.S.-led “test”; e.g. 1,234.5% of naïve cafés."] * 3,
-    " ".join(f"{one}{other}" for one in WORDS[::3] for other in WORDS[::5]),  # also letters inside words
+    " ".join(f"{start}{end}" for start in WORDS[::3] for end in WORDS[::5]),  # also letters inside words
     "b" * 30,
 ]
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

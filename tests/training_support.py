@@ -100,8 +100,8 @@ class Recording(MultipleNegativesRankingLoss):
     def forward(self, features: Any, labels: Any) -> torch.Tensor:
         columns = [
             [
-                tuple(ids[kept.bool()].tolist())
-                for ids, kept in zip(side["input_ids"], side["attention_mask"], strict=True)
+                tuple(ids[mask.bool()].tolist())
+                for ids, mask in zip(side["input_ids"], side["attention_mask"], strict=True)
             ]
             for side in features
         ]

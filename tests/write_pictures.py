@@ -1,4 +1,4 @@
-"""Take the screenshots of ``simlte explore`` and ``simlte serve`` for README and docs.
+"""Take the screenshots of ``simlte explore`` and ``simlte serve`` in README and docs.
 
     make pictures
 
@@ -31,15 +31,15 @@ PORT = 8765
 QUERY = "awards for the best film"
 
 
-class Pages(BrowserPage):
-    """Pages in one browser."""
+class Screenshots(BrowserPage):
+    """Screenshots of pages in one browser."""
 
     def __init__(self, driver: object) -> None:
         self.driver = driver
 
     def save(self, size: tuple[int, int, str], address: str, ready: str, name: str) -> None:
-        """Save a screenshot of a page once an expression is true."""
-        self.look(*size)
+        """Save a screenshot of a page when an expression becomes true."""
+        self.resize(*size)
         self.driver.get(address)
         self.wait(ready)
         time.sleep(1)  # for the map to be drawn
@@ -49,14 +49,14 @@ class Pages(BrowserPage):
 
 def main() -> None:
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder, chromium(Path(folder) / "profile") as driver:
-        pages, place = Pages(driver), Path(folder) / "BBC News"
+        screenshots, index_path = Screenshots(driver), Path(folder) / "BBC News"
         reader = read_documents(packaged_corpus_path(), encoding="latin-1")
-        articles = ({"id": one.id, "text": one.text, "section": one.id.split("/")[0]} for one in reader)
-        index = Index.create(place, "simlte-static", device="cpu")
+        articles = ({"id": news.id, "text": news.text, "section": news.id.split("/")[0]} for news in reader)
+        index = Index.create(index_path, "simlte-static", device="cpu")
         index.add(articles)
         page = explore(index, output=Path(folder) / "news.html").page
-        pages.save(WIDE, Path(page).as_uri(), "document.documentElement.dataset.ready === 'true'", "explore.png")
-        command = [sys.executable, "-m", "simlte_st", "serve", str(place), "--port", str(PORT)]
+        screenshots.save(WIDE, Path(page).as_uri(), "document.documentElement.dataset.ready === 'true'", "explore.png")
+        command = [sys.executable, "-m", "simlte_st", "serve", str(index_path), "--port", str(PORT)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             try:
                 assert process.stdout
@@ -65,7 +65,7 @@ def main() -> None:
                 while socket.socket().connect_ex(("127.0.0.1", PORT)):
                     time.sleep(0.5)
                 ready = "document.querySelectorAll('.hit ul').length === 10"
-                pages.save(PHONE, f"{address[0]}/?q={QUERY.replace(' ', '+')}", ready, "serve.png")
+                screenshots.save(PHONE, f"{address[0]}/?q={QUERY.replace(' ', '+')}", ready, "serve.png")
             finally:
                 process.send_signal(signal.SIGTERM)
 

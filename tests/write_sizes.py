@@ -21,18 +21,18 @@ LAYOUT = {
 }  # fmt: skip
 
 
-def lines_of(source: str) -> int:
-    """Count the lines of code; strings that document attributes count as docstrings."""
+def count_lines(source: str) -> int:
+    """Count the lines of code. Strings that document attributes are docstrings."""
     docstrings: set[int] = set()
     for node in ast.walk(ast.parse(source)):
         body = getattr(node, "body", [])
-        for each in body if isinstance(body, list) else []:
+        for statement in body if isinstance(body, list) else []:
             if (
-                isinstance(each, ast.Expr)
-                and isinstance(each.value, ast.Constant)
-                and isinstance(each.value.value, str)
+                isinstance(statement, ast.Expr)
+                and isinstance(statement.value, ast.Constant)
+                and isinstance(statement.value.value, str)
             ):
-                docstrings.update(range(each.lineno, (each.end_lineno or each.lineno) + 1))
+                docstrings.update(range(statement.lineno, (statement.end_lineno or statement.lineno) + 1))
     code: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type not in LAYOUT:
@@ -41,12 +41,12 @@ def lines_of(source: str) -> int:
 
 
 def sizes(folder: str) -> dict[str, int]:
-    """Count the lines of a folder by subfolder; its own modules form one group."""
-    found: Counter[str] = Counter()
+    """Count the lines of a folder by subfolder; modules directly in it form one group."""
+    lines: Counter[str] = Counter()
     for path in (CHECKOUT / folder).rglob("*.py"):
         parts = path.relative_to(CHECKOUT / folder).parts
-        found[f"{folder}/{parts[0]}/" if len(parts) > 1 else f"{folder}/"] += lines_of(path.read_text("utf-8"))
-    return dict(sorted(found.items()))
+        lines[f"{folder}/{parts[0]}/" if len(parts) > 1 else f"{folder}/"] += count_lines(path.read_text("utf-8"))
+    return dict(sorted(lines.items()))
 
 
 def total(folder: str) -> int:
@@ -55,7 +55,7 @@ def total(folder: str) -> int:
 
 
 def table() -> str:
-    """Return the table, with the package by subfolder and one row for each other folder."""
+    """Return the table: the package by subfolder, and a row for each other folder."""
     rows = {**sizes("simlte_st"), "all of `simlte_st/`": total("simlte_st")}
     rows |= {f"all of `{folder}/`": total(folder) for folder in ("benchmarks", "tests")}
     return HEAD + "".join(f"| {name if '`' in name else f'`{name}`'} | {lines:,} |\n" for name, lines in rows.items())

@@ -1,11 +1,11 @@
-"""Widen the bank's intervals so that they also cover other samples of documents.
+"""Widen the bank's intervals to cover other samples of documents.
 
     python -m benchmarks.bank.documents --shared data --work verdict.work [verdict.work ...] --bf16
 
-The bank's intervals come from divisions and draws of one sample of documents, so they are too narrow for another
-sample of the same kind. This script resamples both documents and draws, as the package does with ``--probe``, for the
-encoders whose vectors are still in a work folder. ``results/verdict_documents.json`` holds the ratio of the two
-intervals for each encoder; the pages widen all intervals by its median.
+The bank's intervals come from splits and draws of a single sample of documents, so they are too narrow for another
+sample of the same kind. This script resamples both documents and draws, as the package does with ``--probe``, for all
+encoders with vectors in a work folder. ``results/verdict_documents.json`` holds the ratio of the two intervals for
+each encoder; the pages widen all intervals by the median ratio.
 """
 
 from __future__ import annotations
@@ -41,40 +41,39 @@ def main(argv: Sequence[str] | None = None) -> None:
     for data in load_sets(arguments.shared, arguments.data, arguments.train_documents, arguments.held_out):
         for folder in arguments.work:
             bank = Bank(Work(folder, compute_dtype(arguments.bf16)), {data.name: data}, 0, arguments.bf16)
-            for each in widening(bank, data):
-                encoders.append({"set": data.name, "work": folder.name, **each})
+            for ratios in interval_ratios(bank, data):
+                encoders.append({"set": data.name, "work": folder.name, **ratios})
                 print(encoders[-1], flush=True)
-    wider = {key: round(median(each[key] for each in encoders), 2) for key in (FEW, FULL)}
-    record = {"command": "python -m benchmarks.bank.documents", "wider": wider, "encoders": encoders}
+    medians = {key: round(median(ratios[key] for ratios in encoders), 2) for key in (FEW, FULL)}
+    record = {"command": "python -m benchmarks.bank.documents", "wider": medians, "encoders": encoders}
     write_json(arguments.results / FILE, {**record, "environment": environment(compute_dtype(arguments.bf16))})
 
 
-def widening(bank: Bank, data: BankSet) -> list[dict[str, Any]]:
-    """Return the ratio of both intervals for each encoder of a set, by outcome."""
-    made, base = [], {}
+def interval_ratios(bank: Bank, data: BankSet) -> list[dict[str, Any]]:
+    """Return the ratio of the two intervals for each encoder and outcome of a set."""
+    rows, base = [], {}
     for recipe, seed, stage, vectors in bank.entries(data.name) if data.labels else ():
-        found = {outcome: probes(data, vectors.whole, outcome) for outcome in (FEW, FULL)}
+        results = {outcome: probes(data, vectors.whole, outcome) for outcome in (FEW, FULL)}
         if recipe == BASE:
-            base = found
+            base = results
         else:
-            ratios = {key: round(wider(found[key], base[key], len(data.labels)), 3) for key in found}
-            made.append({"recipe": recipe, "seed": seed, "stage": stage, **ratios})
-    return made
+            ratios = {key: round(interval_ratio(results[key], base[key], len(data.labels)), 3) for key in results}
+            rows.append({"recipe": recipe, "seed": seed, "stage": stage, **ratios})
+    return rows
 
 
-def wider(model: Sequence[Probe], base: Sequence[Probe], documents: int) -> float:
-    """Divide a mean gain's standard error over documents and draws by its standard error over draws alone."""
-    both = resampled_macro_f1(model, documents) - resampled_macro_f1(base, documents)
-    plain = [ours.macro_f1 - theirs.macro_f1 for (_, ours), (_, theirs) in zip(model, base, strict=True)]
-    spread = float(np.std(plain)) / len(plain) ** 0.5
-    return float(both.std()) / spread if spread else 1.0  # the model equals the base
+def interval_ratio(model: Sequence[Probe], base: Sequence[Probe], documents: int) -> float:
+    """Divide the standard error of the mean gain over documents and draws by the one over draws alone."""
+    resampled_gains = resampled_macro_f1(model, documents) - resampled_macro_f1(base, documents)
+    gains = [ours.macro_f1 - theirs.macro_f1 for (_, ours), (_, theirs) in zip(model, base, strict=True)]
+    error = float(np.std(gains)) / len(gains) ** 0.5
+    return float(resampled_gains.std()) / error if error else 1.0  # 0 if the model equals the base
 
 
 @cache
-def record(folder: Path = RESULTS) -> dict[str, Any]:
-    """Read the results of :func:`main`."""
-    found: dict[str, Any] = read_json(folder / FILE)
-    return found
+def read_record(folder: Path = RESULTS) -> dict[str, Any]:
+    """Read the record written by :func:`main`."""
+    return dict(read_json(folder / FILE))
 
 
 if __name__ == "__main__":

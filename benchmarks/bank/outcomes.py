@@ -1,4 +1,4 @@
-"""Measure an encoder on a set: few labels, all labels, or citations."""
+"""Measure an encoder on a set with few labels, all labels or citations."""
 
 from __future__ import annotations
 
@@ -23,18 +23,17 @@ DRAWS = 3
 
 SHOTS = 5
 INVERSE_L2 = 10.0
-"""``C`` of the logistic regression. Rows are normalised so that the length of an encoder's vectors has no effect."""
+"""``C`` of the logistic regression, on normalised rows, so that the length of an encoder's vectors has no effect."""
 
 FEW, FULL, CITES = "few-shot", "all labels", "citations"
-"""Names of the outcomes: macro-F1 with :data:`SHOTS` documents per class or all of a half, and R@10."""
-
+"""Names of the outcomes: macro-F1 with :data:`SHOTS` labelled documents per class or a whole half, and R@10."""
 
 Probe: TypeAlias = "tuple[np.ndarray, ProbeResult]"
-"""A probe's test rows and its result."""
+"""Test rows and result of a probe."""
 
 
-def outcomes_of_words(data: BankSet) -> dict[str, list[float]]:
-    """Measure TF-IDF vectors of the whole held-out documents, fitted on the training documents."""
+def word_outcomes(data: BankSet) -> dict[str, list[float]]:
+    """Measure TF-IDF vectors of the held-out documents, fitted on the training documents."""
     vectorizer = fit_tfidf([document.text for document in data.train])
     rows = vectorizer.transform([document.text for document in data.held]).toarray()
     return outcomes(data, rows.astype(np.float32), inverse_l2=TFIDF_INVERSE_L2)
@@ -45,30 +44,30 @@ def outcomes(data: BankSet, vectors: np.ndarray, inverse_l2: float | None = INVE
     if len(data.links):
         return {CITES: citation_retrieval(CosineScores(unit_rows(vectors)), data.links).per_query["recall@10"].tolist()}
     scores = {key: probes(data, vectors, key, inverse_l2) for key in (FEW, FULL)}
-    return {key: [result.macro_f1 for _, result in found] for key, found in scores.items()}
+    return {key: [result.macro_f1 for _, result in results] for key, results in scores.items()}
 
 
 def probes(data: BankSet, vectors: np.ndarray, outcome: str, inverse_l2: float | None = INVERSE_L2) -> list[Probe]:
-    """Train and test probes on an encoder's vectors of held-out documents."""
-    rows, found = unit_rows(vectors), []
+    """Train and test probes on an encoder's vectors of the held-out documents."""
+    rows, runs = unit_rows(vectors), []
     classes = np.unique(data.labels, return_inverse=True)[1].astype(np.int32)
     settings: dict[str, Any] = {"inverse_l2": inverse_l2}
-    for half, (train, test) in enumerate(_splits(classes)):
+    for half, (train, test) in enumerate(_split_halves(classes)):
         parts = (rows[train], classes[train].tolist(), rows[test], classes[test].tolist())
         if outcome == FEW:
-            drawn = few_shot_probe(*parts, shots=SHOTS, draws=DRAWS, seed=half, **settings).draws
+            results = few_shot_probe(*parts, shots=SHOTS, draws=DRAWS, seed=half, **settings).draws
         else:
-            drawn = (fit_probe(*parts, **settings),)
-        found += [(test, result) for result in drawn]
-    return found
+            results = (fit_probe(*parts, **settings),)
+        runs += [(test, result) for result in results]
+    return runs
 
 
-def means(found: dict[str, list[float]]) -> dict[str, float]:
+def means(values: dict[str, list[float]]) -> dict[str, float]:
     """Average each labelled outcome over splits and draws."""
-    return {outcome: float(np.mean(found[outcome])) for outcome in (FEW, FULL)}
+    return {outcome: float(np.mean(values[outcome])) for outcome in (FEW, FULL)}
 
 
-def _splits(classes: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _split_halves(classes: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield the training and test rows of each split."""
     for half in range(HALVES):
         sides = stratified_split(classes, np.arange(len(classes)), 0.5, seed=half) == TEST

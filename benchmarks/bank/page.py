@@ -20,7 +20,16 @@ from benchmarks.bank.judge import STRUCTURE
 from benchmarks.bank.make import BASE
 from benchmarks.bank.outcomes import CITES, FEW, FULL
 from benchmarks.bank.sets import FILES
-from benchmarks.bank.trust import Entry, Judged, Judgement, happened, left_out, of_kind, of_set, runs
+from benchmarks.bank.trust import (
+    Entry,
+    Judged,
+    Judgement,
+    label_outcome,
+    left_out,
+    select_kind,
+    set_name,
+    trained_encoders,
+)
 from benchmarks.records import RESULTS, mean_deviation
 from simlte_st.evaluation.verdict import LIKELY, RECORD_FILE
 from simlte_st.files import read_json, write_json
@@ -34,12 +43,14 @@ KEPT = f"{PRESET}, or the base by the verdict"
 SAYS = {-1: "hurt", 0: "unclear", 1: "helped"}
 STAGES = {"": "", "third": ", a third", "half way": ", half way back"}
 PARTS = {
-    "data set left out": of_set, "family of recipes left out": trust.family, "training left out": trust.training_of,
-    "base left out": trust.base_of,
-}  # fmt: skip
+    "data set left out": set_name,
+    "family of recipes left out": trust.recipe_family,
+    "training left out": trust.training_length,
+    "base left out": trust.base_name,
+}
 """The parts to leave out, by title. Static models have fewer recipes."""
 
-STATIC_PARTS = {"data set left out": of_set, "recipe left out": trust.recipe_of, "base left out": trust.base_of}
+STATIC_PARTS = {"data set left out": set_name, "recipe left out": trust.recipe_name, "base left out": trust.base_name}
 
 Words = Mapping[str, Mapping[str, float]]
 """Results of :func:`~benchmarks.bank.judge.judge_words`, by set."""
@@ -51,47 +62,47 @@ Chances = Mapping[int, float]
 def write_pages(judged: Judged, words: Words, settings: Mapping[str, Any], folder: Path) -> None:
     """Write ``verdict.md`` and ``recipe.md``."""
     pages.write_page("verdict", verdict_page(judged, settings), folder, verbose=False)
-    if encoders := of_kind(judged, False):
+    if encoders := select_kind(judged, False):
         pages.write_page("recipe", recipe_page(encoders, words, settings), folder, verbose=False)
 
 
 def record(judged: Judged) -> dict[str, Any]:
     """Return the regression behind the package's verdict, and its calibration on unseen data sets."""
-    encoders, static = (of_kind(judged, kind) for kind in (False, True))
+    encoders, static = (select_kind(judged, kind) for kind in (False, True))
     return {
         "command": "python -m benchmarks.bank.page",
         **_describe_regression(encoders, "structure", "words", "split_half"),
-        "longer": trust.longer(left_out(encoders, of_set)),
+        "longer": trust.count_longer(left_out(encoders, set_name)),
         "static": _describe_regression(static, "similarities"),
     }
 
 
 def _describe_regression(judged: Judged, *measures: str) -> dict[str, Any]:
-    entries = [entry for _, entry in runs(judged)]
+    entries = [entry for _, entry in trained_encoders(judged)]
     if not entries:
         return {}
     return {
-        "sets": len({of_set(name, entry) for name, entry in runs(judged)}),
+        "sets": len({set_name(name, entry) for name, entry in trained_encoders(judged)}),
         "encoders": len(entries),
         "measures": list(measures),
         "regression": trust.coefficients(entries),
-        "calibration": trust.calibration(left_out(judged, of_set)),
+        "calibration": trust.calibration(left_out(judged, set_name)),
     }
 
 
 def probabilities(judged: Judged) -> Chances:
     """Predict each encoder's probability with its data set left out."""
-    return {id(judgement.entry): judgement.probability for judgement in left_out(judged, of_set)}
+    return {id(judgement.entry): judgement.probability for judgement in left_out(judged, set_name)}
 
 
 def verdict_page(judged: Judged, settings: Mapping[str, Any]) -> str:
     """Return the page of the verdict."""
-    kinds = {"encoders": (of_kind(judged, False), PARTS), "static": (of_kind(judged, True), STATIC_PARTS)}
+    kinds = {"encoders": (select_kind(judged, False), PARTS), "static": (select_kind(judged, True), STATIC_PARTS)}
     sections, sets = {}, {}
     for kind, (judged_kind, parts) in kinds.items():
-        entries, chances = [entry for _, entry in runs(judged_kind)], probabilities(judged_kind)
+        entries, chances = [entry for _, entry in trained_encoders(judged_kind)], probabilities(judged_kind)
         sets |= {name: set_rows(encoders, chances) for name, encoders in judged_kind.items()}
-        if len({happened(entry) == 1 for entry in entries}) == 2:  # the regression needs both outcomes
+        if len({label_outcome(entry) == 1 for entry in entries}) == 2:  # the regression needs both outcomes
             judgements = {title: left_out(judged_kind, part) for title, part in parts.items()}
             sections[kind] = {
                 "count": len(entries),
@@ -100,21 +111,21 @@ def verdict_page(judged: Judged, settings: Mapping[str, Any]) -> str:
                 "tables": [left_out_cells(title, unseen) for title, unseen in judgements.items()],
                 "calibration": calibration_rows(judgements["data set left out"]),
             }
-    wider = documents.record()["wider"]
+    wider = documents.read_record()["wider"]
     return pages.fill("verdict.md", settings=settings, sections=sections, sets=sets, wider=wider, likely=LIKELY)
 
 
 def left_out_cells(title: str, judgements: Sequence[Judgement]) -> pd.DataFrame:
     """Count the outcomes of encoders called helped, by part and in total."""
-    wider, rows = documents.record()["wider"], {}
+    wider, rows = documents.read_record()["wider"], {}
     for part in [*dict.fromkeys(judgement.part for judgement in judgements), None]:
         seen = [judgement for judgement in judgements if part in (None, judgement.part)]
-        helped = [judgement.entry for judgement in seen if judgement.helped]
-        better = trust.counted(judgement.entry for judgement in seen)["better"]
+        helped = [judgement.entry for judgement in seen if judgement.says_helped]
+        better = trust.count_outcomes(judgement.entry for judgement in seen)["better"]
         rows[part or "all"] = {
             "encoders": str(len(seen)),
-            "helped": " / ".join(map(str, trust.counted(helped).values())),
-            "over documents": " / ".join(map(str, trust.counted(helped, wider).values())),
+            "helped": " / ".join(map(str, trust.count_outcomes(helped).values())),
+            "over documents": " / ".join(map(str, trust.count_outcomes(helped, wider).values())),
             "better, any verdict": f"{100 * better / max(1, len(seen)):.0f}%",
         }
     return pd.DataFrame(rows).T.rename_axis(title)
@@ -138,7 +149,7 @@ def set_rows(entries: Sequence[Entry], chances: Chances) -> list[dict[str, str]]
         for name, number in {**entry["outcomes"], STRUCTURE: entry["candidates"][STRUCTURE]}.items():
             row[name] = f"{100 * number['value']:.1f}" + f" ({100 * number['difference']:+.1f})" * trained
         row["probability"] = f"{100 * chances[id(entry)]:.0f}%" if id(entry) in chances else ""
-        rows.append({**row, "labels": SAYS[happened(entry)] if trained else ""})
+        rows.append({**row, "labels": SAYS[label_outcome(entry)] if trained else ""})
     return rows
 
 
@@ -163,7 +174,8 @@ def gains(judged: Judged, chances: Chances) -> pd.DataFrame:
     table = pd.DataFrame(
         {"recipe": ", ".join(filter(None, (entry["recipe"], entry["stage"]))), "set": name, "outcome": outcome,
          "gain": value["difference"], "chance": chances.get(id(entry), 0.0)}
-        for name, entry in runs(judged) if entry["stage"] != "third" for outcome, value in entry["outcomes"].items()
+        for name, entry in trained_encoders(judged) if entry["stage"] != "third"
+        for outcome, value in entry["outcomes"].items()
     )  # fmt: skip
     preset = table[table["recipe"] == PRESET]
     chosen = preset.assign(recipe=KEPT, gain=preset["gain"].where(preset["chance"] >= LIKELY, 0.0))
@@ -194,7 +206,7 @@ def length_cells(judged: Judged, chances: Chances) -> list[dict[str, str]]:
     rows = []
     for name, entries in judged.items():
         trainings = {
-            trust.training_of(name, entry): entry
+            trust.training_length(name, entry): entry
             for entry in entries
             if (entry["recipe"] == PRESET or entry["recipe"].endswith(" tokens")) and not entry["seed"]
         }

@@ -1,4 +1,4 @@
-"""Label-free training objectives, a few lines each."""
+"""Label-free training objectives in a few lines each."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
@@ -14,22 +15,19 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 from torch.nn import functional
 
-from benchmarks.bank.static import STATIC_RECIPES, StaticRecipe
-from benchmarks.bank.teacher import LEAST_TOKENS, NEIGHBOURS, TeacherLoss, nearest, smoothed
+from benchmarks.bank.static import STATIC_RECIPES, StaticRecipe, shuffled_batches
+from benchmarks.bank.teacher import MAX_TOKENS, NEIGHBOURS, TeacherLoss, nearest_documents, smooth_vectors
 from benchmarks.builder.lora import add_lora
 from benchmarks.nli.training import WEIGHT
 from benchmarks.rivals.train import CONTRASTIVE, train_rival
-from simlte_st.data import Crop, DocSplit, Identity, View
+from simlte_st.data import Crop, DocSplit, Document, Identity, SegmentedDocument, View, draw_views
 from simlte_st.losses import ReconstructionLoss
 from simlte_st.models.loading import load_model
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.models.static import is_static
-from simlte_st.modules import TokenAttention
-from simlte_st.modules.chunk_mean import to_chunk_mean
-from simlte_st.reading.document import Document, SegmentedDocument
+from simlte_st.modules import TokenAttention, to_chunk_mean
 from simlte_st.training.prepare_model import set_dropout
 from simlte_st.training.presets import Pooling
-from simlte_st.views.views import draw_views
 from simlte_st.words.sentences import make_segmenter, segment_documents, tokenizer_counter
 
 BATCH = 32
@@ -48,12 +46,12 @@ class Recipe:
         learning_rate: Peak learning rate of AdamW, with 10% warm-up and linear decay.
         temperature: Temperature of the contrastive term.
         contrast: Weight of the contrastive term.
-        teacher: Weight of 1 - cosine between a view and the base's embedding of the whole document.
+        teacher: Weight of the cosine distance between a view and the base's embedding of the whole document.
         relation: Weight of the relation term of :class:`~benchmarks.bank.teacher.TeacherLoss`.
-        smooth: Weight of the nearest documents in the teacher's target; 0 uses the document alone.
-        lexical: Weight of words in the similarity of documents.
-        neighbours: Probability of taking the second view from a near document.
-        dropout: Dropout while training.
+        smooth: Weight of the nearest documents in the target embedding; 0 uses the document alone.
+        lexical: Weight of words in the similarity of documents, from 0 to 1.
+        neighbours: Probability that the second view comes from a neighbouring document.
+        dropout: Dropout in training.
         tokens: Maximum number of tokens of a view, special tokens included.
         rank: Rank of low-rank adapters, trained instead of the weights and merged at the end; 0 for none.
         reconstruction: Weight of TA-SBERT's reconstruction loss.
@@ -133,16 +131,16 @@ RECIPES |= {
     if (steps, tokens) != (30, 64)
 }
 RECIPES |= STATIC_RECIPES
-"""Every recipe by name; the last ones are the default with other steps and view lengths, and static recipes."""
+"""All recipes by name. The last ones vary the steps and view length of the default, or are static."""
 
 
 @dataclass(frozen=True)
 class RecipeCorpus:
-    """Training documents and the base that recipes adapt.
+    """Training documents, and the base that recipes adapt.
 
     Attributes:
-        documents: The documents split into sentences.
-        texts: The whole texts.
+        documents: The documents, split into sentences.
+        texts: Their whole texts.
         base: The base.
         bf16: Compute in bfloat16.
     """
@@ -154,29 +152,29 @@ class RecipeCorpus:
 
     @cached_property
     def vectors(self) -> np.ndarray:
-        """The base's embedding of each whole document, read in chunks; normalised, float32."""
-        return embed(to_chunk_mean(self.base, max_length=LEAST_TOKENS), self.texts, LEAST_TOKENS, self.bf16)
+        """The base's normalised float32 embeddings of the whole documents, read in chunks."""
+        return embed_texts(to_chunk_mean(self.base, max_length=MAX_TOKENS), self.texts, MAX_TOKENS, self.bf16)
 
 
-def prepare(base: SentenceTransformer, documents: Sequence[Document], bf16: bool) -> RecipeCorpus:
+def prepare_corpus(base: SentenceTransformer, documents: Sequence[Document], bf16: bool) -> RecipeCorpus:
     """Segment documents for recipes that adapt the base."""
-    cut = make_segmenter("punkt", lambda: (document.text for document in documents))
-    segmented = list(segment_documents(documents, cut, tokenizer_counter(base.tokenizer)))
+    segmenter = make_segmenter("punkt", lambda: (document.text for document in documents))
+    segmented = list(segment_documents(documents, segmenter, tokenizer_counter(base.tokenizer)))
     usable = [row for row, document in enumerate(segmented) if DocSplit().accepts(document)]
     return RecipeCorpus([segmented[row] for row in usable], [documents[row].text for row in usable], base, bf16)
 
 
-def embed(model: SentenceTransformer, texts: Sequence[str], tokens: int, bf16: bool) -> np.ndarray:
-    """Embed the first tokens of texts, or all of them with a static model; normalised, float32."""
+def embed_texts(model: SentenceTransformer, texts: Sequence[str], tokens: int, bf16: bool) -> np.ndarray:
+    """Embed texts, truncated to ``tokens`` unless the model is static; normalised, float32."""
     model.eval()
     if not is_static(model):
         model.max_seq_length = tokens
     with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
-        found = model.encode(list(texts), show_progress_bar=False, convert_to_numpy=True, normalize_embeddings=True)
-    return np.asarray(found, dtype=np.float32)
+        vectors = model.encode(list(texts), show_progress_bar=False, convert_to_numpy=True, normalize_embeddings=True)
+    return np.asarray(vectors, dtype=np.float32)
 
 
-def train(
+def train_recipe(
     model: SentenceTransformer, recipe: Recipe, corpus: RecipeCorpus, steps: int, seed: int, bf16: bool
 ) -> Iterator[int]:
     """Train a model in place, yielding the number of finished steps."""
@@ -185,20 +183,20 @@ def train(
     model.max_seq_length = recipe.tokens
     torch.manual_seed(seed)
     loss = Objective(model, recipe, corpus)
-    whole = ReconstructionLoss(loss, recipe.reconstruction, seed=seed) if recipe.reconstruction else loss
-    trained = {name: weights for name, weights in whole.named_parameters() if weights.requires_grad}
-    optimizer = torch.optim.AdamW(trained.values(), lr=recipe.learning_rate, weight_decay=0.0)
+    full_loss = ReconstructionLoss(loss, recipe.reconstruction, seed=seed) if recipe.reconstruction else loss
+    parameters = [weights for weights in full_loss.parameters() if weights.requires_grad]
+    optimizer = torch.optim.AdamW(parameters, lr=recipe.learning_rate, weight_decay=0.0)
     warm = max(1, steps // 10)
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: min((step + 1) / warm, (steps - step) / max(1, steps - warm))
     )
     model.train()
-    for step, (rows, anchors, positives) in enumerate(batches(recipe, corpus, steps, seed), start=1):
+    for step, (rows, anchors, positives) in enumerate(recipe_batches(recipe, corpus, steps, seed), start=1):
         with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
-            found = whole([model.preprocess(texts) for texts in (anchors, positives)], rows)
+            terms = full_loss([model.preprocess(texts) for texts in (anchors, positives)], rows)
         optimizer.zero_grad()
-        (sum(found.values()) if isinstance(found, dict) else found).backward()
-        torch.nn.utils.clip_grad_norm_(trained.values(), 1.0)
+        (sum(terms.values()) if isinstance(terms, dict) else terms).backward()
+        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
         schedule.step()
         if step == steps and adapters is not None:
@@ -211,7 +209,7 @@ def train(
 def train_by_rival(
     rival: RivalRecipe, corpus: RecipeCorpus, steps: int, seed: int, bf16: bool, base: str = PACKAGED_BASE
 ) -> SentenceTransformer:
-    """Train the base with a rival's own code."""
+    """Train the base with one of the rivals."""
     preset = CONTRASTIVE.changed(
         batch_size=BATCH, max_view_length=Recipe.tokens, pooling=rival.pooling, learning_rate=rival.learning_rate
     )
@@ -222,29 +220,25 @@ def train_by_rival(
         return load_model(output).model
 
 
-def batches(
+def recipe_batches(
     recipe: Recipe, corpus: RecipeCorpus, steps: int, seed: int
 ) -> Iterator[tuple[list[int], list[str], list[str]]]:
-    """Yield batches: numbers of documents, their first views, their second views."""
+    """Yield batches of row numbers, first views and second views of documents."""
     generator = np.random.default_rng(seed)
     count = len(corpus.documents)
-    near = nearest(corpus.vectors, corpus.texts, lexical=recipe.lexical) if recipe.neighbours else None
-    size, order, epoch = min(BATCH, count), [], -1
-    for _ in range(steps):
-        if len(order) < size:
-            order, epoch = generator.permutation(count).tolist(), epoch + 1
-        rows, order = order[:size], order[size:]
-        pairs = [_views(corpus.documents[row], recipe, seed, epoch) for row in rows]
-        others = [
-            _views(corpus.documents[near[row, generator.integers(NEIGHBOURS)]], recipe, seed, epoch)[1]
-            if near is not None and generator.random() < recipe.neighbours
+    neighbours = nearest_documents(corpus.vectors, corpus.texts, lexical=recipe.lexical) if recipe.neighbours else None
+    for epoch, rows in islice(shuffled_batches(count, min(BATCH, count), generator), steps):
+        pairs = [_draw_pair(corpus.documents[row], recipe, seed, epoch) for row in rows]
+        positives = [
+            _draw_pair(corpus.documents[neighbours[row, generator.integers(NEIGHBOURS)]], recipe, seed, epoch)[1]
+            if neighbours is not None and generator.random() < recipe.neighbours
             else pair[1]
             for row, pair in zip(rows, pairs, strict=True)
         ]
-        yield rows, [pair[0] for pair in pairs], others
+        yield rows, [pair[0] for pair in pairs], positives
 
 
-def _views(document: SegmentedDocument, recipe: Recipe, seed: int, epoch: int) -> tuple[str, str]:
+def _draw_pair(document: SegmentedDocument, recipe: Recipe, seed: int, epoch: int) -> tuple[str, str]:
     budget = recipe.tokens - 2
     pair = draw_views(document, recipe.view, seed=seed, epoch=epoch, budget=budget)
     pair = pair or draw_views(document, DocSplit(), seed=seed, epoch=epoch, budget=budget)
@@ -253,7 +247,7 @@ def _views(document: SegmentedDocument, recipe: Recipe, seed: int, epoch: int) -
 
 
 class Objective(nn.Module):
-    """The loss of a recipe on two views per document."""
+    """The loss of a recipe on two views of each document."""
 
     def __init__(self, model: SentenceTransformer, recipe: Recipe, corpus: RecipeCorpus) -> None:
         super().__init__()
@@ -261,12 +255,13 @@ class Objective(nn.Module):
         if recipe.teacher or recipe.relation:
             targets = corpus.vectors
             if recipe.smooth:
-                targets = smoothed(targets, nearest(targets, corpus.texts, lexical=recipe.lexical), recipe.smooth)
-            self.shown = torch.from_numpy(targets)
-        self.taught = TeacherLoss(model, relation_weight=recipe.relation)
+                neighbours = nearest_documents(targets, corpus.texts, lexical=recipe.lexical)
+                targets = smooth_vectors(targets, neighbours, recipe.smooth)
+            self.targets = torch.from_numpy(targets)
+        self.teacher_loss = TeacherLoss(model, relation_weight=recipe.relation)
 
     def forward(self, columns: Sequence[dict[str, Any]], rows: list[int]) -> Tensor:
-        """Compute the loss of the views' features; ``rows`` are the numbers of their documents."""
+        """Compute the loss from the features of both views; ``rows`` are the row numbers of their documents."""
         sides = [functional.normalize(self.model(features)["sentence_embedding"], dim=-1) for features in columns]
         recipe = self.recipe
         with torch.autocast("cpu", enabled=False):
@@ -276,15 +271,15 @@ class Objective(nn.Module):
                 scores = anchors @ positives.T / recipe.temperature
                 loss = loss + recipe.contrast * functional.cross_entropy(scores, torch.arange(len(rows)))
             if recipe.teacher or recipe.relation:
-                shown = self.shown[rows]
-                terms = self.taught.compute_loss_from_embeddings([anchors, positives], [shown, shown])
+                targets = self.targets[rows]
+                terms = self.teacher_loss.compute_loss_from_embeddings([anchors, positives], [targets, targets])
                 loss = loss + recipe.teacher * terms["distance"] + terms.get("relation", 0.0)
         return loss
 
 
 def load_base(base: str, pooling: str, seed: int = 0) -> SentenceTransformer:
     """Load the base with a recipe's pooling; the seed initialises token attention."""
-    # A static model may be stored in 16 bits, where Adam would divide by zero.
+    # In 16 bits, as static models may be stored, Adam would divide by zero.
     model = load_model(base, "mean" if pooling == TOKEN_ATTENTION else pooling).model.float()
     if pooling == TOKEN_ATTENTION:
         model[1] = TokenAttention(model[0].get_embedding_dimension(), s_max=Recipe.tokens, seed=seed)

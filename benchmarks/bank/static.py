@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, count, islice
 
 import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 from torch.nn import functional
 
-from simlte_st.data import DocSplit, View
-from simlte_st.reading.document import SegmentedDocument
+from simlte_st.data import DocSplit, SegmentedDocument, View
 from simlte_st.views.views import Span, draw_spans, render
 
 
@@ -25,7 +25,7 @@ class StaticRecipe:
         temperature: Temperature of the contrastive loss, which runs in both directions.
         batch: Documents in a step.
         steps: Optimizer steps.
-        passes: Passes over the documents; overrides ``steps``.
+        passes: Passes over the documents, in place of ``steps``.
     """
 
     view: View = field(default_factory=DocSplit)
@@ -45,35 +45,29 @@ STATIC_RECIPES = {
     "static docsplit, 0.3": replace(STATIC, learning_rate=0.3),
     "static docsplit, 20 steps": replace(STATIC, steps=20),
     "static docsplit, temperature 0.05": replace(STATIC, temperature=0.05),
-    "static docsplit, temperature 0.1, 3e-3, 300 steps": replace(
-        STATIC, temperature=0.1, learning_rate=3e-3, steps=300
-    ),
+    "static docsplit, temperature 0.1, 3e-3, 300 steps": StaticRecipe(temperature=0.1, learning_rate=3e-3, steps=300),
 }
-"""Every static recipe by name: the preset's, and better or worse ones."""
+"""All static recipes by name: the preset's, and better or worse ones."""
 
 
 def train_static(
     model: SentenceTransformer, recipe: StaticRecipe, documents: Sequence[SegmentedDocument], seed: int
 ) -> Iterator[int]:
     """Train static embeddings in place, yielding the number of finished steps."""
-    views, weights = _Tokenized(model, documents), model[0].embedding.weight
+    views, weights = _TokenizedDocuments(model, documents), model[0].embedding.weight
     assert isinstance(weights, torch.Tensor)
-    # Adam does not move vectors without gradients. Training only the others is several times as fast.
+    # Adam does not move vectors without gradients, so training only those of these documents is several times as fast.
     vectors = weights.detach()[views.tokens].requires_grad_()
-    size, generator = min(recipe.batch, len(documents)), np.random.default_rng(seed)
+    batch_size, generator = min(recipe.batch, len(documents)), np.random.default_rng(seed)
     optimizer = torch.optim.Adam([vectors], lr=recipe.learning_rate)
-    steps = recipe.steps if recipe.passes is None else -(-recipe.passes * len(documents) // size)
+    steps = recipe.steps if recipe.passes is None else -(-recipe.passes * len(documents) // batch_size)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / steps)
-    order, epoch = [], -1
-    own = torch.arange(size)
-    for step in range(1, steps + 1):
-        if len(order) < size:
-            order, epoch = generator.permutation(len(documents)).tolist(), epoch + 1
-        rows, order = order[:size], order[size:]
+    diagonal = torch.arange(batch_size)
+    for step, (epoch, rows) in enumerate(islice(shuffled_batches(len(documents), batch_size, generator), steps), 1):
         pairs = [views.draw(row, recipe.view, seed, epoch) for row in rows]
-        first, second = (_embed(vectors, side) for side in zip(*pairs, strict=True))
+        first, second = (_mean_embeddings(vectors, side) for side in zip(*pairs, strict=True))
         scores = first @ second.T / recipe.temperature
-        loss = (functional.cross_entropy(scores, own) + functional.cross_entropy(scores.T, own)) / 2
+        loss = (functional.cross_entropy(scores, diagonal) + functional.cross_entropy(scores.T, diagonal)) / 2
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -83,14 +77,22 @@ def train_static(
         yield step
 
 
-class _Tokenized:
-    """Documents tokenized once; token ids are positions in ``tokens``, the vocabulary of these documents."""
+def shuffled_batches(rows: int, batch_size: int, generator: np.random.Generator) -> Iterator[tuple[int, list[int]]]:
+    """Yield epoch and row numbers of batches without end; drop the incomplete batch of each epoch."""
+    for epoch in count():
+        order = generator.permutation(rows).tolist()
+        for start in range(0, rows - batch_size + 1, batch_size):
+            yield epoch, order[start : start + batch_size]
+
+
+class _TokenizedDocuments:
+    """Documents, tokenized once; token ids are positions in ``tokens``, the vocabulary of these documents."""
 
     def __init__(self, model: SentenceTransformer, documents: Sequence[SegmentedDocument]) -> None:
         self.documents, self.tokenizer = documents, model[0].tokenizer
         sentences = [self._ids(document.sentences) for document in documents]
-        self.tokens = torch.from_numpy(np.unique(np.concatenate([ids for each in sentences for ids in each])))
-        self.sentences = [[self._places(ids) for ids in each] for each in sentences]
+        self.tokens = torch.from_numpy(np.unique(np.concatenate(list(chain.from_iterable(sentences)))))
+        self.sentences = [list(map(self._positions, document)) for document in sentences]
 
     def draw(self, row: int, view: View, seed: int, epoch: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the tokens of two views of a document."""
@@ -104,20 +106,18 @@ class _Tokenized:
     def _span(self, row: int, span: Span) -> np.ndarray:
         if span.stop is None:
             return self.sentences[row][span.sentence]
-        return self._places(self._ids([render(self.documents[row], [span])])[0])
+        return self._positions(self._ids([render(self.documents[row], [span])])[0])
 
     def _ids(self, texts: Sequence[str]) -> list[np.ndarray]:
-        return [
-            np.array(each.ids, dtype=np.int64)
-            for each in self.tokenizer.encode_batch(list(texts), add_special_tokens=False)
-        ]
+        encodings = self.tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        return [np.array(encoding.ids, dtype=np.int64) for encoding in encodings]
 
-    def _places(self, ids: np.ndarray) -> np.ndarray:
-        places = np.searchsorted(self.tokens.numpy(), ids)
-        return places[np.isin(ids, self.tokens.numpy())]
+    def _positions(self, ids: np.ndarray) -> np.ndarray:
+        positions = np.searchsorted(self.tokens.numpy(), ids)
+        return positions[np.isin(ids, self.tokens.numpy())]
 
 
-def _embed(vectors: torch.Tensor, tokens: Sequence[np.ndarray]) -> torch.Tensor:
-    offsets = torch.from_numpy(np.cumsum([0, *(len(each) for each in tokens[:-1])]))
-    found = functional.embedding_bag(torch.from_numpy(np.concatenate(tokens)), vectors, offsets, mode="mean")
-    return functional.normalize(found, dim=-1)
+def _mean_embeddings(vectors: torch.Tensor, tokens: Sequence[np.ndarray]) -> torch.Tensor:
+    offsets = torch.from_numpy(np.cumsum([0, *(len(ids) for ids in tokens[:-1])]))
+    means = functional.embedding_bag(torch.from_numpy(np.concatenate(tokens)), vectors, offsets, mode="mean")
+    return functional.normalize(means, dim=-1)

@@ -1,8 +1,8 @@
-"""The frozen base as a teacher of whole documents, with nearest neighbours, for recipes of the bank.
+"""The frozen base as a teacher of whole documents, for recipes of the bank.
 
 Two views of a document learn the base's embedding of the whole document (distillation: Hinton et al., 2015;
-EmbedDistill: Kim et al., 2023), smoothed once over the graph of nearest neighbours (SGC: Wu et al., 2019). Neighbours
-come from the base and from words together.
+EmbedDistill: Kim et al., 2023), smoothed once over the graph of nearest neighbours (SGC: Wu et al., 2019). Embeddings
+and words together decide which neighbours are nearest.
 """
 
 from __future__ import annotations
@@ -21,60 +21,56 @@ from simlte_st.evaluation.scores import fit_tfidf
 from simlte_st.models.vectors import unit_rows
 
 NEIGHBOURS = 5
-"""Number of nearest documents that smooth a document's target."""
+"""Number of nearest documents that smooth a document's target embedding."""
 
-LEAST_TOKENS = 1024
-"""Maximum number of tokens that the teacher reads of a document, in chunks."""
+MAX_TOKENS = 1024
+"""Maximum number of tokens that the teacher reads from a document, in chunks."""
 
-Rows = NDArray[np.float32]
+Vectors = NDArray[np.float32]
 
 
-def nearest(
-    vectors: Rows,
-    texts: Sequence[str],
-    *,
-    count: int = NEIGHBOURS,
-    lexical: float = 0.5,
+def nearest_documents(
+    vectors: Vectors, texts: Sequence[str], *, count: int = NEIGHBOURS, lexical: float = 0.5
 ) -> NDArray[np.int64]:
-    """Find the nearest documents of each document, by embedding and by words.
+    """Find the nearest neighbours of each document by embedding and by words.
 
     Similarity is a weighted mean of two cosines, of embeddings and of TF-IDF vectors (without English stop words), each
     standardised over pairs of documents. ``lexical`` is the weight of the words.
     """
-    similarities = [(1 - lexical) * _scaled(vectors @ vectors.T)]
+    similarities = [(1 - lexical) * _standardise(vectors @ vectors.T)]
     if lexical > 0:
         words = fit_tfidf(texts, stop_words=["en"], min_df=2).transform(texts)
-        similarities.append(lexical * _scaled(np.asarray((words @ words.T).todense())))
-    near = sum(similarities)
-    np.fill_diagonal(near, -np.inf)
-    return np.argsort(-near, axis=1, kind="stable")[:, : min(count, len(vectors) - 1)]
+        similarities.append(lexical * _standardise(np.asarray((words @ words.T).todense())))
+    similarity = sum(similarities)
+    np.fill_diagonal(similarity, -np.inf)
+    return np.argsort(-similarity, axis=1, kind="stable")[:, : min(count, len(vectors) - 1)]
 
 
-def _scaled(similarities: Rows) -> Rows:
+def _standardise(similarities: Vectors) -> Vectors:
     """Standardise similarities over pairs of different documents."""
     pairs = similarities[~np.eye(len(similarities), dtype=bool)]
     return (similarities - pairs.mean()) / (pairs.std() or 1.0)
 
 
-def smoothed(vectors: Rows, near: NDArray[np.int64], weight: float) -> Rows:
-    """Move vectors towards the mean of their neighbours and normalise them."""
+def smooth_vectors(vectors: Vectors, neighbours: NDArray[np.int64], weight: float) -> Vectors:
+    """Move each vector towards the mean of its neighbours and normalise it."""
     mean = np.zeros_like(vectors)
-    for column in near.T:
-        mean += vectors[column] / near.shape[1]
+    for column in neighbours.T:
+        mean += vectors[column] / neighbours.shape[1]
     return unit_rows((1 - weight) * vectors + weight * mean).astype(np.float32)
 
 
 class TeacherLoss(EmbedDistillLoss):
     """sentence-transformers' ``EmbedDistillLoss`` plus a term for the similarities within a batch.
 
-    The first term is the cosine distance between a text's embedding and its teacher's. A short text says little about a
-    long document, so with this term alone all embeddings of a student drift together. The second term is the
-    cross-entropy between two softmaxes over the teacher's embeddings in the batch: one of the student's similarities
-    to them, one of the teacher's (relational distillation: Park et al., 2019).
+    The first term is the cosine distance between the student's and the teacher's embedding of a text. A short text says
+    little about a long document, so this term alone makes all of the student's embeddings drift together. The second
+    term is the cross-entropy between two softmaxes over the teacher's embeddings in the batch: one of the student's
+    similarities to them, one of the teacher's (relational distillation: Park et al., 2019).
 
     Inputs:
-        Any number of columns of texts, and a column ``label`` of the teacher's embeddings of any length, with shape
-        ``[B, dim]`` for all columns or ``[B, columns, dim]``.
+        Any number of text columns, and a column ``label`` with the teacher's embeddings, which need not be normalised:
+        shape ``[B, dim]`` for all columns together, or ``[B, columns, dim]``.
     """
 
     def __init__(self, model: SentenceTransformer, relation_weight: float = 0.3, scale: float = 20.0) -> None:
@@ -93,7 +89,7 @@ class TeacherLoss(EmbedDistillLoss):
         return terms
 
     def _relation(self, student: Tensor, teacher: Tensor) -> Tensor:
-        shown = functional.normalize(teacher.to(student.device, torch.float32), dim=-1)
-        wanted = functional.softmax(self.scale * shown @ shown.T, dim=-1)
-        scores = self.scale * functional.normalize(student.float(), dim=-1) @ shown.T
-        return functional.cross_entropy(scores, wanted)
+        targets = functional.normalize(teacher.to(student.device, torch.float32), dim=-1)
+        teacher_shares = functional.softmax(self.scale * targets @ targets.T, dim=-1)
+        scores = self.scale * functional.normalize(student.float(), dim=-1) @ targets.T
+        return functional.cross_entropy(scores, teacher_shares)

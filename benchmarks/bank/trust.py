@@ -1,4 +1,4 @@
-"""The package's verdict: a regression over all encoders, tested on those held out."""
+"""The package's verdict: a regression over encoders, tested on held-out ones."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import Any
 
 import numpy as np
@@ -26,21 +26,21 @@ BINS = (0.0, 0.1, 0.3, 0.5, LIKELY, 0.9, 1.0)
 
 STEPS, TOKENS = 30, 64
 COMMON = f"{STEPS} steps, {TOKENS} tokens"
-"""Training length and view length of recipes whose names do not state them."""
+"""Steps and view length of recipes whose names do not state them."""
 
 Entry = Mapping[str, Any]
 Judged = Mapping[str, Sequence[Entry]]
 """Results of :func:`~benchmarks.bank.judge.judge`, by set."""
 
 
-def of_kind(judged: Judged, static: bool) -> dict[str, Sequence[Entry]]:
-    """Return the sets with a static base, or all other sets."""
+def select_kind(judged: Judged, static: bool) -> dict[str, Sequence[Entry]]:
+    """Select the sets with a static base, or those without."""
     kinds = {name: any(entry["recipe"] in STATIC_RECIPES for entry in entries) for name, entries in judged.items()}
     return {name: entries for name, entries in judged.items() if kinds[name] is static}
 
 
-def happened(entry: Entry, wider: Mapping[str, float] | None = None) -> int:
-    """Return 1 if labels call some outcome clearly better and none clearly worse, -1 for the reverse, 0 otherwise."""
+def label_outcome(entry: Entry, wider: Mapping[str, float] | None = None) -> int:
+    """Return 1 if some labelled outcome is clearly better and none clearly worse, -1 for the reverse, 0 otherwise."""
     signs = [_sign(value, (wider or {}).get(name, 1.0)) for name, value in entry["outcomes"].items()]
     return 0 if min(signs) < 0 < max(signs) else min(signs) or max(signs)
 
@@ -50,61 +50,62 @@ def _sign(value: Mapping[str, float], wider: float) -> int:
     return int(low > 0) - int(high < 0)
 
 
-def runs(judged: Judged) -> Iterator[tuple[str, Entry]]:
-    """Yield all encoders except the base, each with its set."""
+def trained_encoders(judged: Judged) -> Iterator[tuple[str, Entry]]:
+    """Yield the encoders other than the base, each with the name of its set."""
     for name, entries in judged.items():
         yield from ((name, entry) for entry in entries if entry["recipe"] != BASE)
 
 
-def family(name: str, entry: Entry) -> str:
+def recipe_family(name: str, entry: Entry) -> str:
     """Return the family of an encoder's recipe, such as "docsplit"."""
     return re.split(r"[-,+]", entry["recipe"])[0].strip()
 
 
-def recipe_of(name: str, entry: Entry) -> str:
+def recipe_name(name: str, entry: Entry) -> str:
     """Return the recipe of an encoder."""
     return str(entry["recipe"])
 
 
-def training_of(name: str, entry: Entry) -> str:
-    """Return the training length and view length of an encoder."""
-    named = re.search(r"(\d+) steps, (\d+) tokens", entry["recipe"])
-    return named.group() if named else COMMON
+def training_length(name: str, entry: Entry) -> str:
+    """Return the number of steps and the view length of an encoder's training."""
+    lengths = re.search(r"(\d+) steps, (\d+) tokens", entry["recipe"])
+    return lengths.group() if lengths else COMMON
 
 
-def base_of(name: str, entry: Entry) -> str:
+def base_name(name: str, entry: Entry) -> str:
     """Return the base of an encoder."""
     return PACKAGED_BASE if name in SAMPLES else name.rsplit(", ", 1)[1]
 
 
-def of_set(name: str, entry: Entry) -> str:
+def set_name(name: str, entry: Entry) -> str:
     """Return the data set of an encoder, regardless of sample and base."""
     return name.split(",", 1)[0]
 
 
-def rows_of(every: Sequence[Entry]) -> np.ndarray:
-    """Return the regression's inputs: measures in standard errors, or similarities in points for static models."""
-    if all(SIMILARITIES in entry["candidates"] for entry in every):
-        return np.array([[100 * entry["candidates"][SIMILARITIES]["difference"]] for entry in every])
-    values = [[entry["candidates"][name] for name in MEASURES] for entry in every]
-    return np.array([[in_errors(each["difference"], each["low"], each["high"]) for each in row] for row in values])
+def regression_inputs(entries: Sequence[Entry]) -> np.ndarray:
+    """Return the regression's inputs: measures in standard errors; for static models, similarities in points."""
+    if all(SIMILARITIES in entry["candidates"] for entry in entries):
+        return np.array([[100 * entry["candidates"][SIMILARITIES]["difference"]] for entry in entries])
+    ends = ("difference", "low", "high")
+    rows = [[entry["candidates"][name] for name in MEASURES] for entry in entries]
+    return np.array([[in_errors(*(measure[end] for end in ends)) for measure in row] for row in rows])
 
 
-def regression(every: Sequence[Entry]) -> Pipeline:
-    """Fit the package's verdict: a logistic regression that predicts "better" from the measures.
+def regression(entries: Sequence[Entry]) -> Pipeline:
+    """Fit the package's verdict: a logistic regression from the measures to "better".
 
-    For static models it has no intercept: most training runs help them, but one that changes nothing must not count as
+    For static models it has no intercept: most training runs help, but one that changes nothing must not count as
     better.
     """
-    rows, says = rows_of(every), np.array([happened(entry) == 1 for entry in every])
+    rows, is_better = regression_inputs(entries), np.array([label_outcome(entry) == 1 for entry in entries])
     if rows.shape[1] == 1:
-        return make_pipeline(LogisticRegression(fit_intercept=False)).fit(rows, says)
-    return make_pipeline(StandardScaler(), LogisticRegression()).fit(rows, says)
+        return make_pipeline(LogisticRegression(fit_intercept=False)).fit(rows, is_better)
+    return make_pipeline(StandardScaler(), LogisticRegression()).fit(rows, is_better)
 
 
-def coefficients(every: Sequence[Entry]) -> dict[str, Any]:
-    """Return the regression's intercept and weights, for the inputs of :func:`rows_of`."""
-    steps = [step for _, step in regression(every).steps]
+def coefficients(entries: Sequence[Entry]) -> dict[str, Any]:
+    """Return the regression's intercept and weights for the inputs of :func:`regression_inputs`."""
+    steps = [step for _, step in regression(entries).steps]
     weights, intercept = steps[-1].coef_[0], float(steps[-1].intercept_[0])
     if len(steps) > 1:
         weights = weights / steps[0].scale_
@@ -114,12 +115,12 @@ def coefficients(every: Sequence[Entry]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The prediction of a regression that has not seen an encoder's part.
+    """The prediction for an encoder by a regression fitted without the encoder's part.
 
     Attributes:
         part: The part left out, such as a set or a family of recipes.
         entry: The encoder.
-        probability: Predicted probability that labels call it better than the base.
+        probability: Predicted probability that the encoder is better than the base.
     """
 
     part: str
@@ -127,41 +128,43 @@ class Judgement:
     probability: float
 
     @property
-    def helped(self) -> bool:
+    def says_helped(self) -> bool:
         """Whether the verdict is "helped"."""
         return self.probability >= LIKELY
 
 
 def left_out(judged: Judged, part: Callable[[str, Entry], str]) -> list[Judgement]:
-    """Judge each encoder with the package's regression, fitted on the encoders of all other parts."""
-    every = [(part(name, entry), entry) for name, entry in runs(judged)]
-    made: list[Judgement] = []
-    for left in dict.fromkeys(name for name, _ in every):
-        others = [entry for name, entry in every if name != left]
-        here = [entry for name, entry in every if name == left]
-        if 2 * len(others) >= len(here) and len({happened(entry) == 1 for entry in others}) == 2:
-            chances = regression(others).predict_proba(rows_of(here))[:, 1]
-            made += [Judgement(left, entry, float(chance)) for entry, chance in zip(here, chances, strict=True)]
-    return made
+    """Judge each encoder with the package's regression, fitted on all other parts."""
+    parts: dict[str, list[Entry]] = {}
+    for name, entry in trained_encoders(judged):
+        parts.setdefault(part(name, entry), []).append(entry)
+    judgements: list[Judgement] = []
+    for held_out, tested in parts.items():
+        fitted = [entry for name, entries in parts.items() if name != held_out for entry in entries]
+        if 2 * len(fitted) >= len(tested) and len({label_outcome(entry) == 1 for entry in fitted}) == 2:
+            probabilities = regression(fitted).predict_proba(regression_inputs(tested))[:, 1].tolist()
+            judgements += map(Judgement, repeat(held_out), tested, probabilities)
+    return judgements
 
 
-def counted(entries: Iterable[Entry], wider: Mapping[str, float] | None = None) -> dict[str, int]:
+def count_outcomes(entries: Iterable[Entry], wider: Mapping[str, float] | None = None) -> dict[str, int]:
     """Count encoders by outcome."""
-    says = Counter(happened(entry, wider) for entry in entries)
-    return {"better": says[1], "unclear": says[0], "worse": says[-1]}
+    outcomes = Counter(label_outcome(entry, wider) for entry in entries)
+    return {"better": outcomes[1], "unclear": outcomes[0], "worse": outcomes[-1]}
 
 
-def longer(judgements: Iterable[Judgement]) -> dict[str, int]:
-    """Count helped encoders with longer training or longer views, by outcome."""
-    helped = [each.entry for each in judgements if each.helped and training_of("", each.entry) != COMMON]
-    return {"steps": STEPS, "tokens": TOKENS, **counted(helped)}
+def count_longer(judgements: Iterable[Judgement]) -> dict[str, int]:
+    """Count encoders judged "helped" with longer training or longer views, by outcome."""
+    helped = [judgement.entry for judgement in judgements if judgement.says_helped]
+    longer = [entry for entry in helped if training_length("", entry) != COMMON]
+    return {"steps": STEPS, "tokens": TOKENS, **count_outcomes(longer)}
 
 
 def calibration(judgements: Sequence[Judgement]) -> list[dict[str, Any]]:
-    """Count encoders by outcome and predicted probability."""
+    """Count encoders by predicted probability and outcome."""
     bins = []
     for low, high in pairwise(BINS):
-        inside = [each for each in judgements if is_between(each.probability, low, high)]
-        mean = round(float(np.mean([each.probability for each in inside] or [0])), 3)
-        bins.append({"from": low, "to": high, "mean": mean, **counted(each.entry for each in inside)})
+        in_bin = [judgement for judgement in judgements if is_between(judgement.probability, low, high)]
+        mean = round(float(np.mean([judgement.probability for judgement in in_bin] or [0])), 3)
+        bins.append({"from": low, "to": high, "mean": mean, **count_outcomes(judgement.entry for judgement in in_bin)})
     return bins

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 def add_lora(model: SentenceTransformer, rank: int, *, seed: int = 0) -> LoraModel:
     """Freeze an encoder and add trainable low-rank matrices to its linear layers, in place.
 
-    All linear layers get adapters, because attention alone learns less, scaled by 2 (Biderman et al., 2024). The
-    exceptions are the pooler, which sentence-transformers does not use, and the output layer of a masked language
-    model. Adapters start at 0 and so do not change the model at first.
+    Adapters, scaled by 2, go on all linear layers: attention-only adapters learn less (Biderman et al., 2024).
+    Exceptions are the pooler, which sentence-transformers does not use, and the output layer of a masked language
+    model. Adapters start at 0, so at first they do not change the model.
     """
-    from peft import LoraConfig, LoraModel  # here, because rebuilding the pages does not need PEFT
+    from peft import LoraConfig, LoraModel  # here, so that the pages can be rebuilt without PEFT
 
     layers = [name.removesuffix(".weight") for name in linear_weights(model) if "pooler" not in name.split(".")]
     config = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules=layers)

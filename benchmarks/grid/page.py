@@ -140,7 +140,7 @@ def score_table(results: Results, experiment: str, metric: str, answers: Mapping
 def citation_runs(results: Results) -> dict[str, list[dict[str, Any]]]:
     """Return the results on citations by title in table order, with first-words variants after whole texts."""
     runs: dict[str, list[dict[str, Any]]] = {}
-    for _, name, _, result in results.of("citations"):
+    for _, name, _, result in results.experiment_cells("citations"):
         runs.setdefault(name, []).append(result)
     titles = {}
     for name, system in SYSTEMS.items():

@@ -1,4 +1,4 @@
-"""Compared systems at each scale: untrained encoders, training objectives, and ablations of DocSplit."""
+"""The systems at each scale: untrained encoders, training objectives, and ablations of DocSplit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Group = Literal["untrained", "hub", "trained", "ablations"]
 GROUPS: tuple[Group, ...] = ("untrained", "hub", "trained", "ablations")
 
 SHOTS = {"fakenews": 10, "arxiv": 10}
-"""Few-shot examples per class if not 5: DocSplit, Appendix A.1."""
+"""Few-shot examples per class, if not 5 (DocSplit, Appendix A.1)."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Scale:
     Attributes:
         name: Name on the command line.
         base: The model that all systems start from.
-        preset: The papers' settings, shared by all trained systems except for their own changes.
+        preset: The papers' settings, which all trained systems share except for their own changes.
         seeds: Seeds of the training runs.
         corpus_documents: Training documents, drawn once from the corpus; None for all.
         steps: Optimizer steps; None for one pass over the corpus.
@@ -72,25 +72,16 @@ class Scale:
 
 SCALES = {
     "cpu": Scale(
-        name="cpu",
-        corpus_documents=3000,
-        steps=40,
-        tokens=128,
-        read=256,
-        train_documents=1000,
-        test_documents=1000,
-        test_share=0.5,
-        link_seeds=1,
-        redundancy_documents=1000,
-        attention_documents=100,
+        "cpu", corpus_documents=3000, steps=40, tokens=128, read=256, train_documents=1000, test_documents=1000,
+        test_share=0.5, link_seeds=1, redundancy_documents=1000, attention_documents=100,
     ),
-    # The papers' scale: BERT, one pass over the corpus, 512 tokens, whole data sets. Data sets without a split get a
-    # test part of a tenth, as the papers' accuracies on BBC suggest.
-    "gpu": Scale(name="gpu", base="bert-base-uncased"),
+    # The papers' scale: BERT, one pass over the corpus, 512 tokens, whole data sets. A tenth of a data set without a
+    # split is for testing, as the papers' accuracies on BBC suggest.
+    "gpu": Scale("gpu", base="bert-base-uncased"),
     # The papers' experiments with Longformer.
     "gpu-long": Scale("gpu-long", "allenai/longformer-base-4096", "docsplit-longformer", batch_size=12, read=4096),
-}
-"""Every scale by name."""
+}  # fmt: skip
+"""All scales by name."""
 
 
 @dataclass(frozen=True)
@@ -102,9 +93,9 @@ class System:
         title: Name in tables.
         group: Group of rows in the tables.
         rival: Training objective; empty for untrained systems.
-        changes: Settings that differ from the scale's preset.
-        corpus_share: Share of the budget's documents to train on, repeatedly; None for the whole corpus.
-        against: The system that an ablation is compared with.
+        changes: Changes to the scale's preset.
+        corpus_share: Share of the budget's documents to train on repeatedly; None for the whole corpus.
+        against: The reference system of an ablation.
         repository: Repository of a model on the Hub.
         pooling: Pooling of an untrained encoder.
         prompt: Prefix of each text.
@@ -129,25 +120,24 @@ class System:
         return self.name not in ("tfidf", "bm25")
 
     def file_name(self, seed: int) -> str:
-        """Return the stem of the system's files, with the seed if it is trained."""
+        """Return the stem of the system's files, with a seed for trained systems."""
         return f"{self.name}-{seed}" if self.rival else self.name
 
 
-def _hub(name: str, title: str, repository: str, pooling: str, **more: Any) -> System:
-    return System(name, f"{title} (Hub)", "hub", repository=repository, pooling=pooling, **more)
+def _hub_system(name: str, title: str, repository: str, pooling: str = "keep", **fields: Any) -> System:
+    return System(name, f"{title} (Hub)", "hub", repository=repository, pooling=pooling, **fields)
 
 
-def _trained(name: str, **changes: Any) -> System:
+def _trained_system(name: str, **changes: Any) -> System:
     return System(name, RIVALS[name].title, "trained", name, changes)
 
 
-def _ablation(name: str, title: str, **changes: Any) -> System:
-    more = {key: changes.pop(key) for key in ("corpus_share", "against") if key in changes}
-    return System(f"ablation-{name}", title, "ablations", DOCSPLIT, changes, **more)
+def _ablation_system(name: str, title: str, **changes: Any) -> System:
+    fields = {key: changes.pop(key) for key in ("corpus_share", "against") if key in changes}
+    return System(f"ablation-{name}", title, "ablations", DOCSPLIT, changes, **fields)
 
 
 PROMPT = "Represent the document for classification: "
-QUARTER = "ablation-epochs-fresh"
 SYSTEMS: dict[str, System] = {
     system.name: system
     for system in (
@@ -155,63 +145,60 @@ SYSTEMS: dict[str, System] = {
         System("bm25", "BM25", "untrained"),
         System("base-cls", "base, [CLS]", "untrained", pooling="cls"),
         System("base-mean", "base, mean", "untrained", pooling="mean"),
-        _hub("facebook-contriever", "Contriever", "facebook/contriever", "mean"),
-        # Trained on labelled tasks including 20 Newsgroups, so DocSplit (4.2) prints no score there.
-        _hub("instructor", "INSTRUCTOR", "hkunlp/instructor-large", "keep", prompt=PROMPT, trained_on=("20news",)),
-        _hub("longformer", "LongFormer", "allenai/longformer-base-4096", "cls"),
-        _hub("bigbird", "BigBird", "google/bigbird-roberta-base", "cls"),
-        # Only DocSplit has the MLM term; the others are as published, without one.
-        _trained(SIMCSE, mlm_weight=0.0),
-        _trained("simcse-long", mlm_weight=0.0),
-        _trained("contrastive-tension"),
-        _trained("tsdae"),
-        _trained("contriever", mlm_weight=0.0),
-        _trained("inverse-cloze", mlm_weight=0.0),
-        _trained(DOCSPLIT),
+        _hub_system("facebook-contriever", "Contriever", "facebook/contriever", "mean"),
+        # Trained on labelled tasks that include 20 Newsgroups, for which DocSplit (4.2) prints no score.
+        _hub_system("instructor", "INSTRUCTOR", "hkunlp/instructor-large", prompt=PROMPT, trained_on=("20news",)),
+        _hub_system("longformer", "LongFormer", "allenai/longformer-base-4096", "cls"),
+        _hub_system("bigbird", "BigBird", "google/bigbird-roberta-base", "cls"),
+        # Only DocSplit has the MLM term; the others have none, as published.
+        _trained_system(SIMCSE, mlm_weight=0.0),
+        _trained_system("simcse-long", mlm_weight=0.0),
+        _trained_system("contrastive-tension"),
+        _trained_system("tsdae"),
+        _trained_system("contriever", mlm_weight=0.0),
+        _trained_system("inverse-cloze", mlm_weight=0.0),
+        _trained_system(DOCSPLIT),
         System(WITHOUT_MLM, "DocSplit, without MLM", "trained", DOCSPLIT, {"mlm_weight": 0.0}),
-        _ablation("split-0.3", "split ratio: 0.3", view=DocSplit(p=0.3)),
-        _ablation("unit-word", "unit: words", view=WordSplit()),
-        _ablation("mlm-shared", "MLM input: shared", mlm_input="shared"),
-        _ablation("pooling-mean", "pooling: mean", pooling="mean"),
-        _ablation("temperature-0.1", "temperature: 0.1", scale=10.0),
-        _ablation("batch-12", "batch size: 12", batch_size=12),
-        _ablation("epochs-fresh", "epochs: 4 of a quarter, fresh splits", corpus_share=0.25),
-        _ablation(
-            "epochs-frozen",
-            "epochs: 4 of a quarter, frozen splits",
-            view=FrozenView(DocSplit()),
-            corpus_share=0.25,
-            against=QUARTER,
+        _ablation_system("split-0.3", "split ratio: 0.3", view=DocSplit(p=0.3)),
+        _ablation_system("unit-word", "unit: words", view=WordSplit()),
+        _ablation_system("mlm-shared", "MLM input: shared", mlm_input="shared"),
+        _ablation_system("pooling-mean", "pooling: mean", pooling="mean"),
+        _ablation_system("temperature-0.1", "temperature: 0.1", scale=10.0),
+        _ablation_system("batch-12", "batch size: 12", batch_size=12),
+        _ablation_system("epochs-fresh", "epochs: 4 of a quarter, fresh splits", corpus_share=0.25),
+        _ablation_system(
+            "epochs-frozen", "epochs: 4 of a quarter, frozen splits", view=FrozenView(DocSplit()), corpus_share=0.25,
+            against="ablation-epochs-fresh",
         ),
     )
-}
-"""Every system by name, in the order of the tables."""
+}  # fmt: skip
+"""All systems by name, in the order of the tables."""
 
 
-def chosen_systems(asked: Sequence[str] | None) -> list[System]:
-    """Return the systems with these names or groups; by default all except those from the Hub."""
-    unknown = set(asked or ()) - set(SYSTEMS) - set(GROUPS)
+def select_systems(requested: Sequence[str] | None) -> list[System]:
+    """Return systems by names or groups (default: all except those on the Hub)."""
+    unknown = set(requested or ()) - set(SYSTEMS) - set(GROUPS)
     if unknown:
         raise SystemExit(f"Unknown systems: {', '.join(sorted(unknown))}. Choose from: {', '.join(SYSTEMS)}.")
-    wanted = set(asked) if asked else set(GROUPS) - {"hub"}
-    return [system for system in SYSTEMS.values() if system.name in wanted or system.group in wanted]
+    selected = set(requested) if requested else set(GROUPS) - {"hub"}
+    return [system for system in SYSTEMS.values() if system.name in selected or system.group in selected]
 
 
-def preset_of(system: System, scale: Scale, seed: int = 0) -> Preset:
-    """Return a system's training settings, before its objective adds its own."""
+def system_preset(system: System, scale: Scale, seed: int = 0) -> Preset:
+    """Return a system's training settings, to which its objective adds its own."""
     preset = get_preset(scale.preset).changed(
         batch_size=scale.batch_size, max_view_length=scale.tokens, learning_rate=scale.learning_rate, pooling="cls"
     )
     preset = preset.changed(**system.changes)
     if system.rival == "contrastive-tension":
-        # One pair in eight is positive. The budget still counts documents: see steps_of.
+        # One pair in eight is positive. The budget still counts documents; see step_count.
         preset = preset.changed(batch_size=max(8, preset.batch_size // 8 * 8))
     if isinstance(preset.view, FrozenView):
         preset = preset.changed(view=replace(preset.view, seed=seed))
     return preset
 
 
-def steps_of(system: System, scale: Scale, corpus_documents: int) -> int:
-    """Return the number of steps that use up the scale's budget of documents."""
+def step_count(system: System, scale: Scale, corpus_documents: int) -> int:
+    """Return the number of steps that exhaust the scale's budget of documents."""
     budget = corpus_documents if scale.steps is None else scale.steps * scale.batch_size
-    return max(1, round(budget / preset_of(system, scale).batch_size))
+    return max(1, round(budget / system_preset(system, scale).batch_size))

@@ -1,27 +1,19 @@
-"""Views for ablations: random words instead of sentences, and splits that never change."""
+"""Views for ablations: random words in place of sentences, and frozen splits."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from random import Random
 
-from simlte_st.reading.document import SegmentedDocument
-from simlte_st.views.views import (
-    View,
-    ViewSpans,
-    choose_window,
-    has_two_words,
-    sentence_words,
-    spans_of_words,
-    view_rng,
-)
+from simlte_st.data import SegmentedDocument, View
+from simlte_st.views.views import ViewSpans, choose_window, has_two_words, sentence_words, spans_of_words, view_rng
 
 
 @dataclass(frozen=True)
 class WordSplit:
-    """DocSplit with words in place of sentences: each word goes to one of the two views with equal probability.
+    """DocSplit with words in place of sentences: each word goes to one of two views with probability one half.
 
-    As in DocSplit, longer documents are limited to a random window, and the views are disjoint and never empty.
+    As in DocSplit, long documents are limited to a random window, and the views are disjoint and never empty.
     """
 
     def accepts(self, document: SegmentedDocument) -> bool:
@@ -34,26 +26,25 @@ class WordSplit:
         words = sentence_words(document, choose_window(document.tokens, room, rng, at_least=1))
         if len(words) < 2:  # the window is a one-word sentence
             words = sentence_words(document, range(len(document.tokens)))
-        while True:
-            dealt = [rng.random() < 0.5 for _ in words]
-            if any(dealt) and not all(dealt):
-                break
-        first = [word for word, side in zip(words, dealt, strict=True) if side]
-        second = [word for word, side in zip(words, dealt, strict=True) if not side]
+        sides: list[bool] = []
+        while len(set(sides)) < 2:
+            sides = [rng.random() < 0.5 for _ in words]
+        first = [word for word, side in zip(words, sides, strict=True) if side]
+        second = [word for word, side in zip(words, sides, strict=True) if not side]
         return spans_of_words(first), spans_of_words(second)
 
 
 @dataclass(frozen=True)
 class FrozenView:
-    """Another view drawn only once per document, so every epoch sees the same two views."""
+    """A view drawn once per document, so that every epoch sees the same two views."""
 
     view: View
     seed: int = 0
 
     def accepts(self, document: SegmentedDocument) -> bool:
-        """Accept the documents that the view accepts."""
+        """Accept the same documents as the view."""
         return self.view.accepts(document)
 
     def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
-        """Draw as in the first epoch; ``rng`` depends on the epoch and is ignored."""
+        """Draw as in the first epoch, and ignore ``rng``, which depends on the epoch."""
         return self.view.draw(document, budget, view_rng(self.seed, 0, document.id))

@@ -1,4 +1,4 @@
-"""Posts, the articles they discuss, and their split by article."""
+"""Posts and the articles they discuss, split by article."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ TEST_SHARE = 0.3
 
 
 @dataclass(frozen=True)
-class Linked:
+class LinkedTexts:
     """Posts and articles.
 
     Attributes:
-        posts: Short texts.
-        articles: Long ones.
-        links: Row numbers of a post and its article, ``[n, 2]``.
+        posts: The posts, which are short.
+        articles: The articles, which are long.
+        links: Row numbers of posts and their articles, ``[n, 2]``.
     """
 
     posts: list[str]
@@ -28,18 +28,18 @@ class Linked:
     links: NDArray[np.int64]
 
 
-def load(folder: Path) -> Linked:
-    """Read all posts and articles; a post may have several articles, an article may have no posts."""
+def load_linked(folder: Path) -> LinkedTexts:
+    """Read all posts and articles. A post may have several articles, and an article no posts."""
     posts, articles = pq.read_table(folder / POSTS), pq.read_table(folder / ARTICLES)
-    places = {article: row for row, article in enumerate(articles["id"].to_pylist())}
-    links = [(row, places[article]) for row, about in enumerate(posts["article_ids"].to_pylist()) for article in about]
-    return Linked(posts["text"].to_pylist(), articles["text"].to_pylist(), np.array(links))
+    rows = {article: row for row, article in enumerate(articles["id"].to_pylist())}
+    links = [(post, rows[article]) for post, ids in enumerate(posts["article_ids"].to_pylist()) for article in ids]
+    return LinkedTexts(posts["text"].to_pylist(), articles["text"].to_pylist(), np.array(links))
 
 
-def split(data: Linked, seed: int) -> tuple[Linked, Linked]:
-    """Split the articles with their posts into training and test parts.
+def split_by_article(data: LinkedTexts, seed: int) -> tuple[LinkedTexts, LinkedTexts]:
+    """Split articles and their posts into training and test parts.
 
-    Posts with articles in both parts are dropped. Articles without posts stay as distractors.
+    Posts with articles in both parts are dropped. Articles without posts remain as distractors.
     """
     order = np.random.default_rng(seed).permutation(len(data.articles))
     count = round(TEST_SHARE * len(order))
@@ -48,8 +48,8 @@ def split(data: Linked, seed: int) -> tuple[Linked, Linked]:
     return _part(data, parts[0], sides[0] - sides[1]), _part(data, parts[1], sides[1] - sides[0])
 
 
-def _part(data: Linked, articles: NDArray[np.int64], posts: set[int]) -> Linked:
+def _part(data: LinkedTexts, articles: NDArray[np.int64], posts: set[int]) -> LinkedTexts:
     rows = np.array(sorted(posts))
-    kept = data.links[np.isin(data.links[:, 0], rows)]
-    links = np.column_stack([np.searchsorted(rows, kept[:, 0]), np.searchsorted(articles, kept[:, 1])])
-    return Linked([data.posts[row] for row in rows], [data.articles[row] for row in articles], links)
+    part_links = data.links[np.isin(data.links[:, 0], rows)]
+    links = np.column_stack([np.searchsorted(rows, part_links[:, 0]), np.searchsorted(articles, part_links[:, 1])])
+    return LinkedTexts([data.posts[row] for row in rows], [data.articles[row] for row in articles], links)

@@ -1,4 +1,4 @@
-"""Encoders on static word vectors: AST's and the three baselines of its paper."""
+"""Encoders on static word vectors: AST and the three baselines in its paper."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from simlte_st.modules import StarTransformer
 
 VECTORS = "glove100d_top100k_fp16.npz"
 HEADS = 5
-"""Heads of the Star Transformer, a divisor of the 100 dimensions; the paper's figure shows 6 for 300 dimensions."""
+"""Heads of the Star Transformer, which must divide the 100 dimensions; the paper's figure shows 6 for 300."""
 
 
 class LastStates(Module):  # type: ignore[misc]
@@ -34,15 +34,15 @@ class LastStates(Module):  # type: ignore[misc]
         )
 
     def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """Add ``sentence_embedding``, without packed sequences, which train eight times as slowly on a CPU."""
+        """Add ``sentence_embedding``. Packed sequences would train eight times as slowly on a CPU."""
         vectors = features["token_embeddings"]
         last = features["attention_mask"].sum(dim=1).clamp(min=1) - 1
-        places = torch.arange(vectors.shape[1], device=vectors.device)
-        backwards = (last[:, None] - places).clamp(min=0)
+        positions = torch.arange(vectors.shape[1], device=vectors.device)
+        backwards = (last[:, None] - positions).clamp(min=0)
         sides = [vectors, torch.take_along_dim(vectors, backwards[..., None], dim=1)]
         states = [reader(side)[0] for reader, side in zip(self.readers, sides, strict=False)]
-        found = [torch.take_along_dim(each, last[:, None, None], dim=1).squeeze(1) for each in states]
-        features["sentence_embedding"] = torch.cat(found, dim=-1)
+        sentence = [torch.take_along_dim(tokens, last[:, None, None], dim=1).squeeze(1) for tokens in states]
+        features["sentence_embedding"] = torch.cat(sentence, dim=-1)
         return features
 
     def get_embedding_dimension(self) -> int:
@@ -56,7 +56,7 @@ class LastStates(Module):  # type: ignore[misc]
 
 
 class KnownWords(WhitespaceTokenizer):  # type: ignore[misc]
-    """Tokenizer that keeps only words with a vector; a text without any becomes token 0."""
+    """Tokenizer that drops words without a vector; a text with none left becomes token 0."""
 
     def tokenize(self, text: str, **kwargs: Any) -> list[int]:
         """Return the token ids of a text."""
@@ -64,7 +64,7 @@ class KnownWords(WhitespaceTokenizer):  # type: ignore[misc]
 
 
 def word_vectors(path: Path, words: int) -> WordEmbeddings:
-    """Load frozen GloVe vectors that read the first ``words`` words of a text."""
+    """Load frozen GloVe vectors for the first ``words`` words of a text."""
     with np.load(path) as file:
         vectors, vocabulary = file["vectors"].astype(np.float32), file["words"].tolist()
     vectors = np.concatenate([np.zeros_like(vectors[:1]), vectors])
@@ -84,10 +84,10 @@ ENCODERS: dict[str, Callable[[int], list[nn.Module]]] = {
     "Bi-GRU": lambda size: [LastStates(size, bidirectional=True)],
     "AST": lambda size: [StarTransformer(size, heads=HEADS)],
 }
-"""The modules on top of the word vectors. The first encoder is not trained."""
+"""The modules on top of the word vectors. The first encoder is untrained."""
 
 
 def make_encoder(name: str, words: WordEmbeddings, seed: int) -> SentenceTransformer:
-    """Build an encoder with weights initialised from the seed."""
+    """Build an encoder with weights initialised from a seed."""
     torch.manual_seed(seed)
     return SentenceTransformer(modules=[words, *ENCODERS[name](words.get_embedding_dimension())], device="cpu")

@@ -1,4 +1,4 @@
-"""The six rows of TA-SBERT's tables: build each model and train it on labelled sentence pairs."""
+"""The six rows of TA-SBERT's tables: build their models and train them on labelled sentence pairs."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from torch.utils.data import BatchSampler
 from transformers import set_seed
 from transformers.trainer_pt_utils import get_length_grouped_indices
 
-from benchmarks.nli.tasks import drawn
+from benchmarks.nli.tasks import sample_table
 from simlte_st.losses import ReconstructionLoss
 from simlte_st.models.names import PACKAGED_BASE, packaged_base_path
 from simlte_st.modules import BaseForm, TokenAttention
-from simlte_st.training.callbacks import LossStateCallback
+from simlte_st.training import LossStateCallback
 from simlte_st.training.fit import make_trainer, training_arguments
 
 NLI = "snli_dev_test.parquet"
@@ -35,18 +35,18 @@ LABELS = ("entailment", "neutral", "contradiction")
 BATCH = 16
 WARMUP = 0.1
 S_MAX = 128
-"""Maximum number of tokens of a sentence, also the temperature of token attention."""
+"""Maximum number of tokens in a sentence, and the temperature of token attention."""
 
 WEIGHT = 0.017
-"""Weight of the reconstruction loss: the paper's best."""
+"""The paper's best weight of the reconstruction loss."""
 
-OTHERS = 1.5
-"""Learning rate outside the encoder, relative to the encoder's: 3e-5 to 2e-5 (section IV-A)."""
+HEAD_RATE = 1.5
+"""Learning rate outside the encoder relative to the encoder's: 3e-5 / 2e-5 (section IV-A)."""
 
 
 @dataclass(frozen=True)
 class PaperRow:
-    """The parts of TA-SBERT in a row of the tables.
+    """The parts of TA-SBERT in one row of the tables.
 
     Attributes:
         form: Use base form conversion.
@@ -71,24 +71,24 @@ ROWS = {
 
 
 @dataclass(frozen=True)
-class Inference:
-    """Pairs of sentences with labels, numbered as in :data:`LABELS`."""
+class InferencePairs:
+    """Sentence pairs, with the indices of their labels in :data:`LABELS`."""
 
     first: list[str]
     second: list[str]
     labels: list[int]
 
 
-def load_inference(folder: Path, most: int | None) -> Inference:
-    """Read the development pairs; draw at most ``most``."""
+def load_inference(folder: Path, limit: int | None) -> InferencePairs:
+    """Read the development pairs; sample at most ``limit``."""
     table = pq.read_table(folder / NLI)
-    table = drawn(table.filter(pc.equal(table["split"], "dev")), most)
+    table = sample_table(table.filter(pc.equal(table["split"], "dev")), limit)
     labels = [LABELS.index(label) for label in table["label"].to_pylist()]
-    return Inference(table["sentence1"].to_pylist(), table["sentence2"].to_pylist(), labels)
+    return InferencePairs(table["sentence1"].to_pylist(), table["sentence2"].to_pylist(), labels)
 
 
 def make_model(base: str, row: PaperRow, seed: int = 0) -> SentenceTransformer:
-    """Build a model from the base's encoder and mean pooling or token attention."""
+    """Build a model from the base's encoder with mean pooling or token attention."""
     encoder = BaseForm if row.form else Transformer
     folder = packaged_base_path() if base == PACKAGED_BASE else base
     transformer = encoder(os.fspath(folder), max_seq_length=S_MAX, model_kwargs={"dtype": torch.float32})
@@ -97,10 +97,10 @@ def make_model(base: str, row: PaperRow, seed: int = 0) -> SentenceTransformer:
     return SentenceTransformer(modules=OrderedDict(transformer=transformer, pooling=pooling), device="cpu")
 
 
-def train(
-    base: str, row: PaperRow, data: Inference, seed: int, learning_rate: float, bf16: bool
+def train_row(
+    base: str, row: PaperRow, data: InferencePairs, seed: int, learning_rate: float, bf16: bool
 ) -> SentenceTransformer:
-    """Train one epoch with the softmax objective (Eq. 6) and the settings of section IV-A of the paper."""
+    """Train for one epoch with the softmax objective (Eq. 6) and the settings in section IV-A of the paper."""
     set_seed(seed)
     model = make_model(base, row, seed)
     softmax = SoftmaxLoss(model, model.get_embedding_dimension(), num_labels=len(LABELS))
@@ -118,7 +118,7 @@ def train(
             seed=seed,
             save_strategy="no",
             batch_sampler=partial(by_length, data),
-            learning_rate_mapping={r"^(?!(.*\.)?transformer\.)": OTHERS * learning_rate},
+            learning_rate_mapping={r"^(?!(.*\.)?transformer\.)": HEAD_RATE * learning_rate},
         )
         callbacks = [LossStateCallback(loss)] if isinstance(loss, ReconstructionLoss) else []
         trainer = make_trainer(model, arguments, dataset, loss, callbacks)
@@ -126,8 +126,8 @@ def train(
     return model.eval()
 
 
-def by_length(data: Inference, *arguments: Any, seed: int, **options: Any) -> BatchSampler:
-    """Batch pairs of similar length, in random order; otherwise nearly half of the tokens would be padding."""
+def by_length(data: InferencePairs, *arguments: Any, seed: int, **options: Any) -> BatchSampler:
+    """Batch pairs of similar length in random order; in other batches, nearly half of the tokens would be padding."""
     generator = torch.Generator().manual_seed(seed)
     lengths = [len(first) + len(second) for first, second in zip(data.first, data.second, strict=True)]
     order = get_length_grouped_indices(lengths, BATCH, generator=generator)

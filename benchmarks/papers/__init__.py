@@ -1,1 +1,1 @@
-"""The papers' analyses, each with a command, and evaluators for their tasks."""
+"""The papers' analyses as commands, and evaluators for their tasks."""

@@ -10,16 +10,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from benchmarks.papers.link_pairs import check_pairs
 from simlte_st.errors import DataError
-from simlte_st.evaluation.scores import PairScores, bootstrap_interval
+from simlte_st.evaluation import PairScores, bootstrap_interval
 from simlte_st.models.vectors import row_blocks
 
 METRICS = ("recall@10", "recall@100", "mrr", "ndcg@10")
-"""Metrics as in sentence-transformers' ``InformationRetrievalEvaluator``; MRR has no cutoff."""
+"""Metrics of sentence-transformers' ``InformationRetrievalEvaluator``; MRR without a cutoff."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RetrievalResult:
-    """Retrieval metrics of citing papers that query the cited ones.
+    """Retrieval metrics, with citing papers as queries for the cited ones.
 
     Attributes:
         per_query: Values of :data:`METRICS` for each query, shape ``[queries]``, float64: share of the cited papers in
@@ -31,7 +31,7 @@ class RetrievalResult:
     pool: int
 
     def metrics(self) -> dict[str, float]:
-        """Return means over queries with their 95% bootstrap intervals, and the sizes of queries and pool."""
+        """Return means over queries with 95% bootstrap intervals, and the numbers of queries and papers in the pool."""
         values: dict[str, float] = {}
         for name, per_query in self.per_query.items():
             low, high = bootstrap_interval(per_query)
@@ -42,36 +42,35 @@ class RetrievalResult:
 def citation_retrieval(scores: PairScores, links: ArrayLike) -> RetrievalResult:
     """Query the cited papers with each citing paper.
 
-    The pool holds every cited paper. A citing paper in the pool is excluded from its own search, but the other papers
-    that it cites stay. Ties count as lost: a cited paper ranks behind every equally similar paper that is not cited, so
-    a model that maps all texts to one point finds nothing.
+    The pool holds all cited papers. A citing paper in the pool is excluded only from its own search. Ties are lost: a
+    cited paper ranks behind all equally similar papers that the query does not cite, so a model that maps all texts to
+    one point finds nothing.
 
-    The metrics are those of sentence-transformers' ``InformationRetrievalEvaluator``. That class cannot exclude a paper
-    from its own search, breaks ties by id, and returns no values per query for intervals.
+    The metrics are those of sentence-transformers' ``InformationRetrievalEvaluator``, which cannot exclude a paper from
+    its own search, breaks ties by id, and returns no values per query for intervals.
     """
     data = np.unique(check_pairs(links, scores.size), axis=0)
     queries, starts = np.unique(data[:, 0], return_index=True)
     pool = np.unique(data[:, 1])
     if len(queries) < 2 or len(pool) < 2:
-        raise DataError(f"{len(queries)} papers cite {len(pool)}: retrieval needs at least 2 and 2.")
+        raise DataError(f"{len(queries)} papers cite {len(pool)}: retrieval needs at least 2 of each.")
     cited = np.split(np.searchsorted(pool, data[:, 1]), starts[1:])
     values = []
     for block in row_blocks(len(queries), len(pool)):
         rows = scores.rows(queries[block], pool)
         for row, query, relevant in zip(rows, queries[block], cited[block], strict=True):
-            others = pool != query
-            others[relevant] = False
-            values.append(_query_metrics(_ranks(row[relevant], row[others], scores.tolerance)))
+            irrelevant = pool != query
+            irrelevant[relevant] = False
+            values.append(_query_metrics(_ranks(row[relevant], row[irrelevant], scores.tolerance)))
     per_query = dict(zip(METRICS, np.array(values).T, strict=True))
     return RetrievalResult(per_query=per_query, pool=len(pool))
 
 
-def _ranks(relevant: NDArray[Any], others: NDArray[Any], tolerance: float) -> NDArray[np.int64]:
-    """Return the ranks of the relevant papers from 1, best first; ties are lost to the others."""
-    own = np.sort(relevant)[::-1]
-    ahead = len(others) - np.searchsorted(np.sort(others), own - tolerance, side="left")
-    ranks: NDArray[np.int64] = np.asarray(1 + np.arange(len(own)) + ahead, dtype=np.int64)
-    return ranks
+def _ranks(relevant: NDArray[Any], irrelevant: NDArray[Any], tolerance: float) -> NDArray[np.int64]:
+    """Return the ranks of the relevant papers, best first, starting at 1; ties are lost."""
+    descending = np.sort(relevant)[::-1]
+    ahead = len(irrelevant) - np.searchsorted(np.sort(irrelevant), descending - tolerance, side="left")
+    return np.asarray(1 + np.arange(len(descending)) + ahead, dtype=np.int64)
 
 
 def _query_metrics(ranks: NDArray[np.int64]) -> tuple[float, ...]:

@@ -1,10 +1,10 @@
-"""Movement of a word's representation between layers (TA-SBERT, section IV-E; SBERT-WK, Wang and Kuo, 2020).
+"""Measure how representations change between layers (TA-SBERT, section IV-E; SBERT-WK, Wang and Kuo, 2020).
 
     python -m benchmarks.papers.layers my_documents --model my-model
     python -m benchmarks.papers.layers my_documents --model bert-base --compare my-model
 
-Cosine of each token between adjacent layers: the mean, and the range of the middle 80% of tokens. ``--tokens`` adds a
-row for each token of the first document (TA-SBERT, figures 7 and 8).
+Reports each token's cosine between adjacent layers: the mean, and the range of the middle 80% of tokens. ``--tokens``
+instead shows each token of the first document (TA-SBERT, figures 7 and 8).
 """
 
 from __future__ import annotations
@@ -29,31 +29,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     reader, tables, values = open_documents(options), [], {}
     for name, model in open_models(options).items():
-        reads = (read_text(model, document.text) for document in reader)
+        texts = (read_text(model, document.text) for document in reader)
         if options.tokens:
-            read = next(reads)
-            cosines = successive_cosines(model, read)[read.places]
-            rows = [
-                [token, *(f"{value:.2f}" for value in line)] for token, line in zip(read.tokens, cosines, strict=True)
-            ]
+            text = next(texts)
+            cosines = successive_cosines(model, text)[text.positions]
+            pairs = zip(text.tokens, cosines, strict=True)
+            rows = [[token, *(f"{cosine:.2f}" for cosine in row)] for token, row in pairs]
             header = ["token", *(str(layer + 1) for layer in range(cosines.shape[1]))]
         else:
-            cosines = np.concatenate([successive_cosines(model, read) for read in reads])
+            cosines = np.concatenate([successive_cosines(model, text) for text in texts])
             ranges = zip(cosines.mean(0), *np.quantile(cosines, [0.1, 0.9], axis=0), strict=True)
-            rows = [
-                [f"{layer + 1}", f"{mean:.3f} [{low:.3f}, {high:.3f}]"]
-                for layer, (mean, low, high) in enumerate(ranges)
-            ]
+            cells = [f"{mean:.3f} [{low:.3f}, {high:.3f}]" for mean, low, high in ranges]
+            rows = [[f"{layer}", cell] for layer, cell in enumerate(cells, start=1)]
             header = ["layer", "cosine to the layer before"]
         tables.append(f"{name}\n\n{markdown_table(header, rows)}")
         values[name] = [dict(zip(header, row, strict=True)) for row in rows]
     report(options, "\n\n".join(tables), values, reader)
 
 
-def successive_cosines(model: SentenceTransformer, read: ReadText) -> NDArray[np.float64]:
-    """Return each token's cosine between adjacent layers, ``(tokens, layers)``, special tokens included."""
-    states = hidden_states(model, read)
-    steps = [functional.cosine_similarity(one, two, dim=-1) for one, two in itertools.pairwise(states)]
+def successive_cosines(model: SentenceTransformer, text: ReadText) -> NDArray[np.float64]:
+    """Return each token's cosine between adjacent layers, ``[tokens, layers]``, with special tokens."""
+    states = hidden_states(model, text)
+    steps = [functional.cosine_similarity(layer, following, dim=-1) for layer, following in itertools.pairwise(states)]
     return torch.stack(steps, dim=1).cpu().numpy()
 
 

@@ -1,4 +1,4 @@
-"""Link posts to articles: check whether the most similar pairs belong together."""
+"""Linking posts to articles: check whether the most similar pairs belong together."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from benchmarks.papers.link_pairs import check_pairs
 from simlte_st.errors import DataError
-from simlte_st.evaluation.scores import PairScores, bootstrap_interval
+from simlte_st.evaluation import PairScores, bootstrap_interval
 
 PRINTED_RANKS = (50, 100, 200, 500, 1000, 2000, 3000)
-"""Numbers of retrieved pairs in AST's Table 1, which has about :data:`PRINTED_LINKS` links."""
+"""Numbers of retrieved pairs in AST's Table 1, with about :data:`PRINTED_LINKS` links."""
 
 PRINTED_LINKS = 3300
 
@@ -25,34 +25,35 @@ def ranks_for(links: int) -> tuple[int, ...]:
 
 
 def scaled_rank(rank: int, links: int) -> int:
-    """Scale one of :data:`PRINTED_RANKS`; the result is at least 1."""
+    """Scale one of :data:`PRINTED_RANKS` to a number of links; at least 1."""
     return max(1, round(rank * links / PRINTED_LINKS))
 
 
-def linking(
+def measure_linking(
     scores: PairScores, links: ArrayLike, posts: int, ranks: Sequence[int] | None = None, seed: int = 0
 ) -> dict[str, Any]:
     """Score every post against every article (AST, section 4).
 
-    r-Precision is the share of linked pairs among the r pairs with the highest scores (Table 1); ``mrp`` is the mean
-    over r. Ties count as lost: a linked pair ranks behind all other pairs with the same score. Mean average precision
-    is over articles, each of which ranks all posts, and ROC-AUC is over all pairs; both are scikit-learn's (Table 2;
-    the paper does not define them further).
+    r-Precision is the share of linked pairs among the r pairs with the highest scores (Table 1), and ``mrp`` its mean
+    over r. Ties are lost: a linked pair ranks behind all other pairs with the same score. Mean average precision is
+    over articles, each of which ranks all posts, and ROC-AUC over all pairs. Both are scikit-learn's, because the paper
+    does not define them further (Table 2).
 
     Returns:
         ``map`` with its 95% bootstrap interval over articles, ``roc_auc``, ``mrp``, and ``r_precision`` by number of
         retrieved pairs.
     """
-    data = _checked(links, posts, scores.size)
-    together = np.zeros((scores.size - posts, posts), dtype=bool)
-    together[data[:, 1] - posts, data[:, 0]] = True
+    data = _check_links(links, posts, scores.size)
+    is_link = np.zeros((scores.size - posts, posts), dtype=bool)
+    is_link[data[:, 1] - posts, data[:, 0]] = True
     table = np.asarray(scores.rows(np.arange(posts, scores.size), np.arange(posts)), dtype=np.float64)
-    flat, truth = table.ravel(), together.ravel()
+    flat, truth = table.ravel(), is_link.ravel()
     order = np.lexsort((truth, -flat))
     hits = np.cumsum(truth[order])
     ranks = ranks_for(int(truth.sum())) if ranks is None else ranks
-    named = together.any(axis=1)
-    by_article = np.array([average_precision_score(*pair) for pair in zip(together[named], table[named], strict=True)])
+    has_posts = is_link.any(axis=1)
+    pairs = zip(is_link[has_posts], table[has_posts], strict=True)
+    by_article = np.array([average_precision_score(*pair) for pair in pairs])
     low, high = bootstrap_interval(by_article, seed=seed) if len(by_article) > 1 else (float("nan"), float("nan"))
     precisions = {rank: float(hits[min(rank, len(hits)) - 1] / min(rank, len(hits))) for rank in ranks}
     return {
@@ -65,8 +66,8 @@ def linking(
     }
 
 
-def _checked(links: ArrayLike, posts: int, size: int) -> NDArray[np.int64]:
+def _check_links(links: ArrayLike, posts: int, size: int) -> NDArray[np.int64]:
     data = np.unique(check_pairs(links, size), axis=0)
     if (data[:, 0] >= posts).any() or (data[:, 1] < posts).any():
-        raise DataError(f"Links must go from the {posts} posts to the {size - posts} articles.")
+        raise DataError(f"Links must connect the {posts} posts to the {size - posts} articles.")
     return data

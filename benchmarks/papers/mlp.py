@@ -1,4 +1,4 @@
-"""The papers' classifier of frozen embeddings, an MLP, for ``fit=`` of the probes."""
+"""The papers' classifier of frozen embeddings: an MLP for the probes' ``fit=``."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from sklearn.neural_network import MLPClassifier
 
 from simlte_st.evaluation.probe import Fit
 
-# The paper gives no number of epochs. With 5 examples of each of 20 classes, an epoch has only 13 batches of 8, so a
-# small fixed number of epochs would leave the MLP close to its start. Hence a minimum of both updates and epochs.
-_LEAST_UPDATES = 2000
-_LEAST_EPOCHS = 10
+# The paper does not give the number of epochs. With 5 examples of each of 20 classes, an epoch has only 13 batches of
+# 8, so a few epochs would leave the MLP close to its initial weights. Hence a minimum of both updates and epochs.
+_MIN_UPDATES = 2000
+_MIN_EPOCHS = 10
 _BATCH_SIZE = 8
 
 
-def epochs_of(rows: int) -> int:
-    """Return the number of epochs for at least 10 epochs and at least 2,000 updates."""
-    return max(_LEAST_EPOCHS, math.ceil(_LEAST_UPDATES / math.ceil(rows / _BATCH_SIZE)))
+def epoch_count(rows: int) -> int:
+    """Return the number of epochs with at least 2,000 updates, but no fewer than 10."""
+    return max(_MIN_EPOCHS, math.ceil(_MIN_UPDATES / math.ceil(rows / _BATCH_SIZE)))
 
 
 def fit_mlp(
@@ -37,24 +37,24 @@ def fit_mlp(
 
     Args:
         x: Embeddings, shape ``[n, dim]``, neither standardised nor normalised.
-        y: Class numbers.
+        y: Class numbers, shape ``[n]``.
         seed: Seed of initial weights and batches.
         hidden: Widths of the hidden layers; None for one layer as wide as the embedding.
-        epochs: Number of epochs; None for :func:`epochs_of`.
+        epochs: Number of epochs; None for :func:`epoch_count`.
     """
     mlp = MLPClassifier(
         hidden or (x.shape[1],),
         batch_size=min(_BATCH_SIZE, len(x)),
         learning_rate_init=3e-4,
-        max_iter=epochs or epochs_of(len(x)),
+        max_iter=epochs or epoch_count(len(x)),
         tol=0.0,
         n_iter_no_change=10**9,
         random_state=seed,
     )
-    with warnings.catch_warnings():  # all epochs should run
+    with warnings.catch_warnings():  # it should run all epochs
         warnings.simplefilter("ignore", ConvergenceWarning)
         return mlp.fit(x, y)
 
 
 HEADS: dict[str, Fit | None] = {"mlp": fit_mlp, "logistic": None}
-"""Functions that fit a probe, by name; None for the package's logistic regression."""
+"""Functions that fit a probe by name; None for the package's logistic regression."""

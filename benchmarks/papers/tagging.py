@@ -29,20 +29,20 @@ class TaggedWord(NamedTuple):
 class SpacyTagger:
     """spaCy's small English pipeline, limited to parts of speech and, optionally, lemmas.
 
-    ``description`` holds the names and versions behind the tags.
+    ``description`` names pipeline and versions.
     """
 
     def __init__(self, *, lemmas: bool = True) -> None:
         spacy: Any = require("spacy", "pos", "finding parts of speech")
         name = next(filter(spacy.util.is_package, PIPELINES), PIPELINES[0])
         self._nlp = spacy.load(name, exclude=_NOT_NEEDED if lemmas else (*_NOT_NEEDED, "lemmatizer"))
-        self._nlp.max_length = sys.maxsize  # the limit only matters to the parser and named entities
+        self._nlp.max_length = sys.maxsize  # the limit matters only to the parser and named entities
         version = str(self._nlp.meta["version"])
         self.description = {"pipeline": name, "version": version, "spacy": str(spacy.__version__)}
 
     def tag(self, text: str) -> list[TaggedWord]:
         """Return the words of a text in order, without overlaps."""
-        with self._nlp.memory_zone():  # otherwise spaCy keeps every string of the corpus
+        with self._nlp.memory_zone():  # otherwise spaCy stores every string of the corpus
             return [
                 TaggedWord(word.idx, word.idx + len(word), sys.intern(word.pos_), sys.intern(word.lemma_))
                 for word in self._nlp(text)

@@ -1,4 +1,4 @@
-"""Training objectives other than DocSplit, from the same base, documents and budget."""
+"""DocSplit and competing training objectives, on the same base, documents and budget."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contrastive Tension (Carlsson et al., ICLR 2021): two encoders with opposite targets."""
+"""Contrastive Tension (Carlsson et al., ICLR 2021): two encoders tell pairs of equal and different texts apart."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from sentence_transformers.base.sampler import DefaultBatchSampler
 from sentence_transformers.sentence_transformer.losses import ContrastiveTensionDataLoader, ContrastiveTensionLoss
 from torch.utils.data import SequentialSampler
 
-from benchmarks.rivals.stock import RivalJob, prepare, run
+from benchmarks.rivals.stock import RivalJob, prepare_rival, train_and_save
+from simlte_st.data import DocSplitTransform
 from simlte_st.errors import ConfigurationError, EmptyCorpusError
 from simlte_st.views.corpus import from_rows
-from simlte_st.views.transform import DocSplitTransform
 
 RATIO = 8
-"""Pairs per positive pair, including itself: the paper's K = 7 negatives."""
+"""Pairs per positive pair, itself included: the paper's K = 7 negatives."""
 
 
 @dataclass(frozen=True)
 class TensionPairs:
-    """Pairs of documents, in the order of training.
+    """Pairs of documents in training order.
 
     Attributes:
         first: Row of the first document of each pair, int64.
         second: Row of the second document, the same as ``first`` in a positive pair.
         label: 1 for a positive pair, 0 for a negative pair.
-        turn: Pass over the documents in which the pair was drawn, from 0.
+        turn: Number of the pass over the documents in which the pair was drawn, from 0.
     """
 
     first: NDArray[np.int64]
@@ -41,17 +41,15 @@ class TensionPairs:
 
 
 def draw_pairs(documents: int, steps: int, batch_size: int, seed: int) -> TensionPairs:
-    """Draw the pairs of a run with sentence-transformers' own data loader, pass after pass."""
+    """Draw the pairs of a run with sentence-transformers' data loader, pass after pass."""
     if batch_size % RATIO:
-        raise ConfigurationError(
-            f"batch_size={batch_size}: Contrastive Tension has one positive pair in {RATIO}; use a multiple of {RATIO}."
-        )
+        raise ConfigurationError(f"batch_size={batch_size}: Contrastive Tension needs a multiple of {RATIO}.")
     needed = 2 * batch_size - batch_size // RATIO
     if documents < needed:
         raise EmptyCorpusError(
             f"{documents} usable documents, but a batch of {batch_size} pairs needs {needed}. Use a smaller batch_size."
         )
-    # The loader draws from Python's global generator, so restore its state afterwards.
+    # The loader uses Python's global generator, whose state is restored afterwards.
     numbers = list(range(documents))
     loader = ContrastiveTensionDataLoader(numbers, batch_size, pos_neg_ratio=RATIO)  # type: ignore[no-untyped-call]
     state = random.getstate()
@@ -69,7 +67,7 @@ def draw_pairs(documents: int, steps: int, batch_size: int, seed: int) -> Tensio
 
 
 class InOrderBatchSampler(DefaultBatchSampler):
-    """Batches of rows in order, because the pairs are already drawn with the same share of positives per batch."""
+    """Batches of rows in order; the pairs are already drawn with equal shares of positives per batch."""
 
     def __init__(self, dataset: Dataset, *args: Any, **kwargs: Any) -> None:
         super().__init__(dataset, *args, **kwargs)
@@ -78,7 +76,7 @@ class InOrderBatchSampler(DefaultBatchSampler):
 
 @dataclass(frozen=True)
 class TensionTexts:
-    """Dataset transform from pairs of rows to pairs of texts."""
+    """Dataset transform from pairs of row numbers to pairs of texts."""
 
     corpus: Dataset
     views: DocSplitTransform
@@ -96,15 +94,15 @@ class TensionTexts:
 def train_contrastive_tension(job: RivalJob) -> None:
     """Train with the paper's objective, ``ContrastiveTensionLoss``.
 
-    Two copies of the encoder each read one text of a pair. The loss is the binary cross-entropy of the dot product,
+    Two copies of the encoder read one text of a pair each. The loss is the binary cross-entropy of the dot product,
     with seven pairs of different texts for each pair of equal texts. (sentence-transformers' variant with in-batch
-    negatives and a temperature is not the paper's.) The encoder of the second text is kept (``model2`` there). A pair
-    takes two passes and counts as one document of the budget.
+    negatives and a temperature is not the paper's.) The second text's encoder, ``model2`` of the loss, is the result.
+    A pair takes two passes and counts as one document of the budget.
 
-    The common budget replaces the paper's schedule (RMSProp with a learning rate falling from 1e-5 to 2e-6).
+    The common budget replaces the paper's schedule (RMSProp, learning rate falling from 1e-5 to 2e-6).
     """
-    prepared = prepare(job)
+    prepared = prepare_rival(job)
     pairs = draw_pairs(len(prepared.corpus), job.steps, job.preset.batch_size, job.seed)
     texts = TensionTexts(prepared.corpus, prepared.loaded.views)
     dataset = Dataset.from_dict(vars(pairs)).with_transform(texts)
-    run(job, prepared, ContrastiveTensionLoss(prepared.trained), dataset, InOrderBatchSampler)
+    train_and_save(job, prepared, ContrastiveTensionLoss(prepared.trained), dataset, InOrderBatchSampler)

@@ -1,4 +1,4 @@
-"""Objectives with their own loss and data in the stock Trainer, set up as in :func:`simlte_st.train`."""
+"""Train objectives with their own loss and data in the stock Trainer, set up as in :func:`simlte_st.train`."""
 
 from __future__ import annotations
 
@@ -15,17 +15,15 @@ from torch import nn
 from transformers import TrainerCallback
 
 from simlte_st.compat import forget_model_card_text
+from simlte_st.data import Identity
+from simlte_st.training import Preset
 from simlte_st.training.fit import make_trainer, training_arguments
-from simlte_st.training.prepare_model import Loaded, prepare_model
-from simlte_st.training.presets import Preset
+from simlte_st.training.prepare_model import TrainingSetup, prepare_model
 from simlte_st.training.run import Run, RunFolder
-from simlte_st.views.views import Identity
 
 TEXT = Identity()
-"""The view for objectives on single texts: a part of a document that fits the model, drawn again in each epoch.
-
-SimCSE-long uses the same view.
-"""
+"""The view for objectives on single texts, as in SimCSE-long: a part of a document that fits the model, drawn anew in
+each epoch."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +33,10 @@ class RivalJob:
     Attributes:
         documents: Anything that :func:`~simlte_st.data.read_documents` accepts.
         base: The model to start from.
-        path: Output folder; for the objectives of this module inside a temporary folder that is removed afterwards.
-        preset: The common settings with the rival's own changes.
+        path: Output folder; objectives in this module use a temporary folder.
+        preset: The common settings, with the rival's own changes.
         steps: Optimizer steps.
-        seed: Seed of all random draws.
+        seed: Seed of all random numbers.
         bf16: Compute in bfloat16.
     """
 
@@ -58,20 +56,20 @@ class RivalJob:
 
 @dataclass(frozen=True)
 class Prepared:
-    """Inputs of a run.
+    """Inputs of a training run.
 
     Attributes:
         loaded: The model to save, its views and its maximum length.
-        trained: The same modules without ``Normalize``, because these objectives need unnormalised embeddings.
+        trained: The same modules without ``Normalize``; these objectives need unnormalised embeddings.
         corpus: The segmented documents.
     """
 
-    loaded: Loaded
+    loaded: TrainingSetup
     trained: SentenceTransformer
     corpus: Dataset
 
 
-def prepare(job: RivalJob) -> Prepared:
+def prepare_rival(job: RivalJob) -> Prepared:
     """Load the base with the preset's pooling, length and dropout, and segment the documents."""
     preset = job.preset.changed(view=TEXT, mlm_weight=0.0)
     loaded = prepare_model(Run(RunFolder(job.work), seed=job.seed), os.fspath(job.base), preset, {})
@@ -81,7 +79,7 @@ def prepare(job: RivalJob) -> Prepared:
     return Prepared(loaded, trained, corpus.with_format(None))
 
 
-def run(
+def train_and_save(
     job: RivalJob,
     prepared: Prepared,
     loss: nn.Module,
@@ -91,7 +89,7 @@ def run(
 ) -> None:
     """Train and save."""
     preset, model = job.preset, prepared.loaded.model
-    loss.train()  # the Trainer only switches the model
+    loss.train()  # the Trainer switches only the model
     arguments = training_arguments(
         job.work / "checkpoints",
         batch_size=min(preset.batch_size, len(dataset)),

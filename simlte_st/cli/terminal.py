@@ -1,4 +1,4 @@
-"""Text for the terminal: wrapped, without control characters, and with options in place of the library's parameters."""
+"""Prepare text for the terminal: wrap it, escape control characters, and replace parameters by options."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TextIO
+from typing import TextIO
 
 from simlte_st.files import valid_unicode
 
@@ -25,6 +25,8 @@ _CURSOR = re.compile(r"(\n|\x1b\[A)*")
 _PARAMETER = re.compile(r"""(?<![\w/.\\-])(?P<name>[a-z]\w*)=(?P<value>'[^']*'|"[^"]*"|[\w.+-]*\w)?(?![\w=(])""")
 """A parameter in a message: ``name='value'``, ``name=3``, or ``name=`` without a value."""
 
+_QUOTES = "'\""
+
 
 def printable(text: str) -> str:
     r"""Return a text with control characters escaped as in Python, such as ``\x1b``."""
@@ -33,11 +35,11 @@ def printable(text: str) -> str:
 
 def as_json(text: str) -> str:
     """Escape control characters in JSON, and characters that the terminal's encoding lacks."""
-    escaped = UNPRINTABLE if _holds_everything(sys.stdout) else _NOT_ASCII
-    return escaped.sub(lambda match: json.dumps(match[0])[1:-1], text)
+    pattern = UNPRINTABLE if _is_unicode(sys.stdout) else _NOT_ASCII
+    return pattern.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
 
-def _holds_everything(stream: TextIO) -> bool:
+def _is_unicode(stream: TextIO) -> bool:
     return (stream.encoding or "utf").lower().startswith("utf")
 
 
@@ -49,18 +51,17 @@ class PrintableStream:
 
     def write(self, text: str) -> int:
         """Write a text."""
-        shown = text if _CURSOR.fullmatch(text) else printable(text)
-        if not _holds_everything(self._stream):
-            encoding = self._stream.encoding
-            shown = shown.encode(encoding, "replace").decode(encoding)
-        return self._stream.write(shown)
+        text = text if _CURSOR.fullmatch(text) else printable(text)
+        if not _is_unicode(self._stream):
+            text = text.encode(self._stream.encoding, "replace").decode(self._stream.encoding)
+        return self._stream.write(text)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._stream, name)
 
 
 def with_lines(words: Iterable[str]) -> Iterator[str]:
-    """Yield words, and the lines of standard input in place of ``-``, except empty ones."""
+    """Yield words; ``-`` stands for the non-empty lines of standard input."""
     for word in words:
         lines = (line.decode("utf-8-sig", "replace").strip() for line in (sys.stdin.buffer if word == "-" else ()))
         yield from filter(None, lines) if word == "-" else [valid_unicode(word)]
@@ -77,18 +78,17 @@ def wrap_text(text: str) -> str:
     Tables, indented lines such as code, and lines with tabs stay unchanged.
     """
     width = terminal_width()
-    lines = []
-    for line in text.split("\n"):
-        laid_out = line.startswith("|") or "\t" in line or line.startswith(" ")
-        if laid_out or len(line) <= width:
-            lines.append(line)
-        else:
-            lines += textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False)
-    return "\n".join(lines)
+
+    def wrap_line(line: str) -> str:
+        if len(line) <= width or line.startswith(("|", " ")) or "\t" in line:
+            return line
+        return textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
+
+    return "\n".join(map(wrap_line, text.split("\n")))
 
 
 def crop_line(text: str, width: int) -> str:
-    """Return the beginning of a text as one line of at most ``width`` characters."""
+    """Return the start of a text as one line of at most ``width`` characters."""
     line = " ".join(text[: 4 * width].split())
     return line if len(line) <= width else f"{line[: width - 1]}…"
 
@@ -99,21 +99,17 @@ def in_options(text: str, flags: Mapping[str, str]) -> str:
     The library names parameters as Python does, always with an equals sign: ``overwrite=True``, ``text_column=``.
     """
 
-    def option(match: re.Match[str]) -> str:
+    def to_option(match: re.Match[str]) -> str:
         name, value = match["name"], match["value"]
-        if name not in flags:
+        if (flag := flags.get(name)) is None:
             return match[0]
-        flag = flags[name]
-        if value == "True" or value is None:
+        if value in ("True", None):
             return flag
         if value == "False":
             return flags.get(f"{name}=False") or flag.replace("--", "--no-", 1)
-        return f"{flag} {shlex.quote(value.strip(QUOTES))}"
+        return f"{flag} {shlex.quote(value.strip(_QUOTES))}"
 
-    return _PARAMETER.sub(option, text)
-
-
-QUOTES = "'\""
+    return _PARAMETER.sub(to_option, text)
 
 
 class OptionFormatter(logging.Formatter):

@@ -24,8 +24,8 @@ from simlte_st.views.views import VIEWS, make_view
     {"Training": (train,), "Views (the preset's unless given)": tuple(VIEWS.values())},
     reads=True,
     without=("view", "segmenter"),
-    named={"static": Parameter(name="--static", negative="--encoder"), "stream": Parameter(name="--stream")},
-    words={"label_column": "--probe"},
+    names={"static": Parameter(name="--static", negative="--encoder"), "stream": Parameter(name="--stream")},
+    aliases={"label_column": "--probe"},
 )
 def run_train(
     options: Options,
@@ -50,10 +50,10 @@ def run_train(
         simlte train papers.parquet --probe topic --output papers-model
         simlte train papers.parquet --preset docsplit-longformer --output long-model
     """
-    own = {each: value for kind in VIEWS.values() for each, value in options.of(kind).items()}
+    view_settings = {name: value for kind in VIEWS.values() for name, value in options.of(kind).items()}
     settings = options.of(train)
-    if view or own:
-        settings["view"] = make_view(view or "docsplit", **own)
+    if view or view_settings:
+        settings["view"] = make_view(view or "docsplit", **view_settings)
     result = train(options.read(*source), output, **settings)
     from simlte_st.distributed import disconnect
 
@@ -62,7 +62,7 @@ def run_train(
     return Result(f"{result.summary()}\nUse it:\n\n{usage_example(result.output)}", {**places, **result.to_dict()})
 
 
-@command("compare", {"": (compare,)}, reads=True, words={"label_column": "--probe"})
+@command("compare", {"": (compare,)}, reads=True, aliases={"label_column": "--probe"})
 def run_compare(options: Options, source: str, /, *models: str) -> Result:
     """Compare models and settings on a sample of documents, and recommend one.
 
@@ -87,7 +87,7 @@ def run_compare(options: Options, source: str, /, *models: str) -> Result:
     return Result(result.summary(), result.to_dict())
 
 
-@command("evaluate", {"": (evaluate_models,)}, reads=True, without=("segmenter",), words={"label_column": "--label"})
+@command("evaluate", {"": (evaluate_models,)}, reads=True, without=("segmenter",), aliases={"label_column": "--label"})
 def run_evaluate(
     options: Options,
     /,
@@ -121,7 +121,7 @@ def run_evaluate(
     return Result(evaluation.summary(), values, [evaluation.reading.summary()])
 
 
-@command("demo", words={"static": "simlte train --static", "static=False": "simlte train --encoder"})
+@command("demo", aliases={"static": "simlte train --static", "static=False": "simlte train --encoder"})
 def run_demo(
     options: Options, /, *, output: str = "simlte-demo", documents: Sample | None = None, max_steps: Count | None = None
 ) -> Iterator[Result]:

@@ -1,10 +1,4 @@
-from .comparison import (
-    HalvesComparison,
-    ProbeComparison,
-    compare_halves,
-    compare_probes,
-    comparison_table,
-)
+from .comparison import HalvesComparison, ProbeComparison, compare_halves, compare_probes, comparison_table
 from .evaluate import Evaluation, evaluate_models
 from .evaluator import StructureEvaluator
 from .halves import SplitHalfResult, StructureResult, split_half_retrieval, split_half_views, structure_agreement

@@ -6,13 +6,12 @@ import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from simlte_st.arguments import Seed, check_arguments
 from simlte_st.evaluation.candidates import DRAWS, SHOTS, Candidate, best_probe, recommend
 from simlte_st.evaluation.splits import Sample, sample_documents
 from simlte_st.evaluation.table import in_interval, markdown_table
-from simlte_st.reading.document import LONG, median_words
+from simlte_st.reading.document import LONG, DocumentSource, median_words
 from simlte_st.reading.documents import read_documents
 
 
@@ -21,7 +20,7 @@ class Comparison:
     """Result of a comparison.
 
     Attributes:
-        candidates: The candidates, in the order of the table.
+        candidates: The candidates in the order of the table.
         recommended: Name of the recommended candidate.
         documents: Number of documents in the sample.
         tokens: Number of tokens in the sample.
@@ -38,66 +37,59 @@ class Comparison:
 
     def summary(self) -> str:
         """Return the table, an explanation of its numbers, and the recommended command."""
-        probed = any(each.probes for each in self.candidates)
-        header = ["setting", "reads", "of all", "docs/s"]
-        header += [f"{SHOTS}-shot F1 [95%]", "all F1"] if probed else []
-        notes = [
+        has_probes = any(candidate.probes for candidate in self.candidates)
+        header = ["setting", "reads", "of all", "docs/s", *([f"{SHOTS}-shot F1 [95%]", "all F1"] if has_probes else [])]
+        table = markdown_table(header, [candidate.row(self.seed) for candidate in self.candidates])
+        notes = (
             f"Sample: {self.documents:,} documents, {self.tokens:,} tokens. Reads: maximum tokens read per document; "
             "of all: share of the tokens read; docs/s: encoding speed on this machine."
-        ]
-        if probed:
-            notes.append(
-                f"F1: macro-F1 of probes on {SHOTS} labelled documents per class ({DRAWS} draws, interval over "
+        )
+        if has_probes:
+            notes += (
+                f"\nF1: macro-F1 of probes on {SHOTS} labelled documents per class ({DRAWS} draws, interval over "
                 f"documents and draws), or on half of all {self.labelled:,}."
             )
-        table = markdown_table(header, [each.row(self.seed) for each in self.candidates])
-        return "\n".join([table, "", *notes, "", self.advice()])
+        return f"{table}\n\n{notes}\n\n{self.advice()}"
 
     def advice(self) -> str:
         """Return the recommendation with its reason and command."""
-        chosen = next(each for each in self.candidates if each.name == self.recommended)
-        if chosen.probes is not None:
-            why = self._by_probes(chosen)
-        elif chosen.static:
-            why = (
+        choice = next(candidate for candidate in self.candidates if candidate.name == self.recommended)
+        if choice.probes is not None:
+            reason = self._probe_reason(choice)
+        else:
+            reason = (
                 f"Without labels, length decides: for documents of {LONG} words or more (median), a static model "
-                "trained on them is as good as an encoder, and much faster. A column of classes, folders or tags "
-                "(probe=) allows a better choice."
-            )
-        else:
-            why = (
-                f"Without labels, the share of tokens read decides: {chosen.share:.0%} here. A column of classes, "
-                "folders or tags (probe=) allows a better choice."
-            )
-        return f"Recommended: {chosen.name}. {why}\n\n    {chosen.command}"
+                "trained on them is as good as an encoder, and much faster."
+                if choice.static
+                else f"Without labels, the share of tokens read decides: {choice.share:.0%} here."
+            ) + " A column of classes, folders or tags (probe=) allows a better choice."
+        return f"Recommended: {choice.name}. {reason}\n\n    {choice.command}"
 
-    def _by_probes(self, chosen: Candidate) -> str:
+    def _probe_reason(self, choice: Candidate) -> str:
         best, first = best_probe(self.candidates), self.candidates[0]
-        if chosen is best:
-            why = "It has the best probe score."
-            if best is not first:
-                difference = in_interval(*best.against(first, self.seed))
-                why += f" Against {first.name}: {difference} points."
-        else:
-            difference = in_interval(*chosen.against(best, self.seed))
-            times = chosen.documents_per_second / best.documents_per_second
-            why = (
-                f"It is {times:,.0f} times as fast as {best.name}, which has the best probe score, and not clearly "
-                f"worse ({difference} points)."
+        if choice is not best:
+            speedup = choice.documents_per_second / best.documents_per_second
+            reason = (
+                f"It is {speedup:,.0f} times as fast as {best.name}, which has the best probe score, and not clearly "
+                f"worse ({in_interval(*choice.against(best, self.seed))} points)."
             )
-        words = [each for each in self.candidates if not each.command and each.score > best.score]
-        return why + "".join(f" {each.name} is better still: here, words alone suffice." for each in words)
+        else:
+            reason = "It has the best probe score."
+            if best is not first:
+                reason += f" Against {first.name}: {in_interval(*best.against(first, self.seed))} points."
+        words = [candidate for candidate in self.candidates if not candidate.command and candidate.score > best.score]
+        return reason + "".join(f" {baseline.name} is better still: here, words alone suffice." for baseline in words)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the comparison as JSON values."""
         names = ("recommended", "documents", "tokens", "labelled", "seed")
-        candidates = [each.to_dict(self.seed) for each in self.candidates]
+        candidates = [candidate.to_dict(self.seed) for candidate in self.candidates]
         return {"candidates": candidates, **{name: getattr(self, name) for name in names}}
 
 
 @check_arguments
 def compare(
-    source: Any,
+    source: DocumentSource,
     models: Sequence[str | os.PathLike[str]] = (),
     *,
     probe: str | None = None,
@@ -134,18 +126,19 @@ def compare(
     reader = read_documents(source)
     if probe is not None:
         reader = reader.with_options(label_column=probe)
-    from simlte_st.evaluation.bench import Bench, load_models, shorten
+    from simlte_st.evaluation.bench import Bench, load_models, shrink_sample
     from simlte_st.models.language import warn_of_language
     from simlte_st.models.static import is_static
 
-    drawn = sample_documents(reader, sample, seed)
+    documents = sample_documents(reader, sample, seed)
     loaded = load_models(models, device)
-    drawn, tokens = shorten(drawn, next(iter(loaded.values())), seed)
-    warn_of_language(loaded, (document.text for document in drawn))
-    named = shlex.join(map(str, reader.places)) or "my_documents"  # in the commands
-    bench = Bench(drawn, named, probe=probe, device=device, seed=seed, progress=progress)
+    documents, tokens = shrink_sample(documents, next(iter(loaded.values())), seed)
+    warn_of_language(loaded, (document.text for document in documents))
+    source_words = shlex.join(map(str, reader.places)) or "my_documents"  # in the commands
+    bench = Bench(documents, source_words, probe, seed, progress)
     for name, model in loaded.items():
         (bench.add_static if is_static(model) else bench.add_encoder)(name, model)
     bench.add_words()
     best = recommend(bench.candidates, median_words(bench.texts) >= LONG, seed).name
-    return Comparison(tuple(bench.candidates), best, len(drawn), tokens, sum(map(len, bench.labelled or ())), seed)
+    labelled = sum(map(len, bench.labelled_rows or ()))
+    return Comparison(tuple(bench.candidates), best, len(documents), tokens=tokens, labelled=labelled, seed=seed)

@@ -6,28 +6,28 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from sentence_transformers import SentenceTransformer
 
 from simlte_st.arguments import Count, Seed, check_arguments
 from simlte_st.compat import readable_length, view_budget
 from simlte_st.evaluation import halves as measures
 from simlte_st.evaluation.evaluator import encode_texts
-from simlte_st.evaluation.probe import FewShotResult, ProbeResult, Rows, few_shot_probe, fit_probe, fitted_rows
+from simlte_st.evaluation.probe import FewShotResult, ProbeResult, Rows, count_fitted_rows, few_shot_probe, fit_probe
 from simlte_st.evaluation.scores import TfidfScores, tfidf_parts
-from simlte_st.evaluation.splits import document_labels, warn_of_classes, warn_of_copies
+from simlte_st.evaluation.splits import document_labels, warn_of_classes, warn_of_duplicates
 from simlte_st.evaluation.table import markdown_table
 from simlte_st.models.static import is_static
 from simlte_st.progress import progress_bar
-from simlte_st.reading.document import Document
+from simlte_st.reading.document import Document, DocumentSource
 from simlte_st.words.sentences import Segmenter
 
 TFIDF = "TF-IDF"
 """Name of the baseline."""
 
 HALF_LENGTH = 62
-"""Length of a half in tokens, without special tokens, for which the verdict is calibrated."""
+"""Length of a half in tokens for which the verdict is calibrated, without special tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class HalvesComparison:
 
     Attributes:
         structure: Do both halves have the same neighbours among the other documents?
-        split_half: Does one half find the other? Contrastive training optimises this.
+        split_half: Does the first half find the second? Contrastive training optimises this.
         words: Do the neighbours of one half share most words with the other half? None for TF-IDF.
         reads: Maximum number of tokens that the model reads from a text; None for no limit.
         similarities: Do both halves have the same similarities to other documents? For static models only.
@@ -50,15 +50,15 @@ class HalvesComparison:
 
     def metrics(self) -> dict[str, float]:
         """Return the numbers by name."""
-        parts = {name: getattr(self, name) for name in ("structure", "split_half", "words", "similarities")}
-        numbers = {name: part.metrics() for name, part in parts.items() if part is not None}
-        return {f"{part}_{name}": value for part, values in numbers.items() for name, value in values.items()}
+        names = ("structure", "split_half", "words", "similarities")
+        metrics = {name: getattr(self, name).metrics() for name in names if getattr(self, name) is not None}
+        return {f"{part}_{name}": number for part, numbers in metrics.items() for name, number in numbers.items()}
 
 
 @check_arguments
 def compare_halves(
-    models: Mapping[str, Any],
-    documents: Any,
+    models: Mapping[str, SentenceTransformer],
+    documents: DocumentSource,
     *,
     half_length: Count | None = HALF_LENGTH,
     segmenter: str | Segmenter = "punkt",
@@ -71,17 +71,17 @@ def compare_halves(
     Compare only models that read the same number of tokens: all measures grow with the length of the halves.
 
     Args:
-        models: Models by name. The halves fit the model with the lowest limit.
+        models: Models by name. The halves fit into the shortest limit of the models.
         documents: Held-out documents: anything that ``read_documents`` takes or returns.
         half_length: Maximum length of a half in tokens, without special tokens; a verdict needs the default. None for
-            the limit of the models.
+            the limit of the models only.
         segmenter: How to split texts into sentences: ``"punkt"`` or a callable.
         batch_size: Batch size for encoding.
         seed: Random seed of the split and of the intervals.
         progress: Show progress bars.
 
     Returns:
-        Results by name, TF-IDF first.
+        The results by model name, TF-IDF first.
 
     Raises:
         DataError: Fewer than three documents can be split.
@@ -100,16 +100,17 @@ def compare_halves(
     words = TfidfScores([*anchors, *positives])
     ranks = measures.result_from_ranks(measures.ranks_of_halves(words), seed)
     results = {TFIDF: HalvesComparison(measures.agreement_of_scores(words, seed=seed), ranks)}
-    near = measures.neighbours_by_words(anchors, positives)
+    neighbours = measures.neighbours_by_words(anchors, positives)
     for name, model in models.items():
-        bar = f"Encoding halves of documents ({os.path.basename(name) or name})"
-        options: dict[str, Any] = {"batch_size": batch_size, "show_progress_bar": progress, "bar_name": bar}
-        vectors = encode_texts(model, [*anchors, *positives], documents=len(anchors), **options)
+        vectors = encode_texts(
+            model, [*anchors, *positives], documents=len(anchors), batch_size=batch_size, show_progress_bar=progress,
+            bar_name=f"Encoding halves of documents ({os.path.basename(name) or name})",
+        )  # fmt: skip
         first, second = np.split(vectors, 2)
         results[name] = HalvesComparison(
             measures.structure_agreement(first, second, seed=seed),
             measures.split_half_retrieval(first, second, seed=seed),
-            measures.words_agreement(first, second, near, seed=seed),
+            measures.words_agreement(first, second, neighbours, seed=seed),
             readable_length(model),
             measures.similarity_agreement(first, second, seed=seed) if is_static(model) else None,
         )
@@ -121,7 +122,7 @@ class ProbeComparison:
     """Scores of probes on the embeddings of one model.
 
     Attributes:
-        few_shot: Probes with a few examples per class, over several draws that are the same for every model.
+        few_shot: Probes on a few examples per class, in several draws that are the same for every model.
         full: The probe with all training texts.
     """
 
@@ -136,7 +137,7 @@ class ProbeComparison:
 
 @check_arguments
 def compare_probes(
-    models: Mapping[str, Any],
+    models: Mapping[str, SentenceTransformer],
     train: Sequence[Document],
     test: Sequence[Document],
     *,
@@ -151,8 +152,8 @@ def compare_probes(
 
     Args:
         models: Models by name.
-        train: Labelled documents to learn from.
-        test: Labelled documents to score on.
+        train: Labelled documents to train the probes on.
+        test: Labelled documents to score the probes on.
         shots: Number of labelled documents of each class for a few-shot probe.
         draws: Number of few-shot probes, each with other documents.
         max_seq_length: Maximum number of tokens to read from a text; None for each model's own limit.
@@ -161,28 +162,29 @@ def compare_probes(
         progress: Show progress bars.
 
     Returns:
-        Results by name, TF-IDF first.
+        The results by model name, TF-IDF first.
 
     Raises:
         DataError: A document has no label.
     """
     texts = [[document.text for document in part] for part in (train, test)]
-    labels = [document_labels(part) for part in (train, test)]
-    warn_of_copies(*texts)
-    warn_of_classes(labels[0], labels[1], shots)
-    options: Any = {"max_seq_length": max_seq_length, "batch_size": batch_size, "show_progress_bar": progress}
+    train_y, test_y = document_labels(train), document_labels(test)
+    warn_of_duplicates(*texts)
+    warn_of_classes(train_y, test_y, shots)
     results = {}
     for name in (TFIDF, *models):
-        shown = os.path.basename(name) or name
+        short_name = os.path.basename(name) or name
         if name == TFIDF:
             train_x, test_x = tfidf_parts(*texts)
         else:
-            rows = encode_texts(
-                models[name], texts[0] + texts[1], bar_name=f"Encoding labelled documents ({shown})", **options
-            )
-            train_x, test_x = rows[: len(train)], rows[len(train) :]
-        given = (train_x, labels[0], test_x, labels[1])
-        results[name] = fit_probes(*given, name=shown, shots=shots, draws=draws, seed=seed, progress=progress)
+            vectors = encode_texts(
+                models[name], texts[0] + texts[1], max_seq_length=max_seq_length, batch_size=batch_size,
+                show_progress_bar=progress, bar_name=f"Encoding labelled documents ({short_name})",
+            )  # fmt: skip
+            train_x, test_x = np.split(vectors, [len(train)])
+        results[name] = fit_probes(
+            train_x, train_y, test_x, test_y, name=short_name, shots=shots, draws=draws, seed=seed, progress=progress
+        )
     return results
 
 
@@ -191,12 +193,11 @@ def fit_probes(
     seed: int, progress: bool,
 ) -> ProbeComparison:  # fmt: skip
     """Fit few-shot and full probes on embeddings; a bar named after the model appears after a second."""
-    few = sum(min(shots, count) for count in Counter(train_y).values())
-    total = draws * fitted_rows(few) + fitted_rows(len(train_y))
-    given = (train_x, train_y, test_x, test_y)
-    with progress_bar(f"Fitting probes ({name})", total, unit="row", shown=progress, delay=1) as bar:
-        few_shot = few_shot_probe(*given, shots=shots, draws=draws, seed=seed, bar=bar)
-        return ProbeComparison(few_shot, fit_probe(*given, seed=seed, bar=bar))
+    draw_size = sum(min(shots, count) for count in Counter(train_y).values())
+    total = draws * count_fitted_rows(draw_size) + count_fitted_rows(len(train_y))
+    with progress_bar(f"Fitting probes ({name})", total, unit="row", show=progress, delay=1) as bar:
+        few_shot = few_shot_probe(train_x, train_y, test_x, test_y, shots=shots, draws=draws, seed=seed, bar=bar)
+        return ProbeComparison(few_shot, fit_probe(train_x, train_y, test_x, test_y, seed=seed, bar=bar))
 
 
 @check_arguments
@@ -208,7 +209,7 @@ def comparison_table(
     Args:
         halves: Results without labels, by model; may be empty.
         probes: Results of the probes, by model.
-        shots: Number of examples per class of the few-shot probes, for the heading.
+        shots: Number of examples per class of the few-shot probes, for the header.
 
     Returns:
         The tables, separated by an empty line, in percent; F1 is macro-F1.
@@ -216,21 +217,18 @@ def comparison_table(
     tables = []
     if halves:
         rows = []
-        for name, each in halves.items():
-            same, low, high = (
-                100 * value for value in (each.structure.agreement, each.structure.low, each.structure.high)
-            )
-            rows.append([name, f"{same:.1f} [{low:.1f}, {high:.1f}]", f"{100 * each.split_half.top1:.1f}"])
+        for name, half in halves.items():
+            structure, top1 = half.structure, f"{100 * half.split_half.top1:.1f}"
+            interval = f"[{100 * structure.low:.1f}, {100 * structure.high:.1f}]"
+            rows.append([name, f"{100 * structure.agreement:.1f} {interval}", top1])
         tables.append(markdown_table(["without labels", "same neighbours [95%]", "split-half top-1"], rows))
     if probes:
         rows = []
         for name, probe in probes.items():
-            values = {key: 100 * value for key, value in probe.metrics().items()}
-            few = [
-                f"{values[f'few_shot_{metric}_mean']:.1f} ± {values[f'few_shot_{metric}_deviation']:.1f}"
-                for metric in ("accuracy", "macro_f1")
-            ]
-            rows.append([name, *few, f"{values['full_accuracy']:.1f}", f"{values['full_macro_f1']:.1f}"])
+            percent = {metric: f"{100 * number:.1f}" for metric, number in probe.metrics().items()}
+            few_shot = [f"few_shot_{metric}" for metric in ("accuracy", "macro_f1")]
+            cells = [f"{percent[f'{metric}_mean']} ± {percent[f'{metric}_deviation']}" for metric in few_shot]
+            rows.append([name, *cells, percent["full_accuracy"], percent["full_macro_f1"]])
         header = ["with labels", f"{shots}-shot acc.", f"{shots}-shot F1", "full acc.", "full F1"]
         tables.append(markdown_table(header, rows))
     return "\n\n".join(tables)

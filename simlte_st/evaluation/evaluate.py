@@ -12,7 +12,7 @@ from simlte_st.arguments import Count, Seed, check_arguments
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.splits import Sample, probe_rows, sample_documents, split_by_label
 from simlte_st.models.names import check_model, local_folder, training_run
-from simlte_st.reading.document import Document
+from simlte_st.reading.document import Document, DocumentSource
 from simlte_st.reading.documents import DocumentReader, read_documents
 from simlte_st.reading.reader import ReadReport
 from simlte_st.words.sentences import Segmenter
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 TEST_SHARE = 0.3
-"""Share of the labelled documents to score probes on, without separate test data."""
+"""Share of the labelled documents on which probes are scored, if there is no separate test data."""
 
 SHOTS, DRAWS = 5, 10
-"""Labelled documents per class of a few-shot probe, and number of probes, by default."""
+"""Default number of labelled documents per class of a few-shot probe, and of probes."""
 
 _IN_CHUNKS = ", in chunks"
-"""Suffix of the name of a base that reads in chunks because its model does."""
+"""Suffix for a base that reads in chunks because its model does."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Evaluation:
     Attributes:
         halves: Results without labels, by model, TF-IDF first.
         probes: Results with labels, by model, TF-IDF first; empty without labels.
-        verdicts: Whether a model is better than its base, for models with a known base that reads as many tokens.
+        verdicts: Whether a model is better than its base, for models whose base is known and reads as many tokens.
         bases: Known bases, by model.
         shots: Number of labelled documents of each class for a few-shot probe.
         draws: Number of few-shot probes.
@@ -63,34 +63,32 @@ class Evaluation:
         """Return the verdicts and the tables, with an explanation of their numbers."""
         from simlte_st.evaluation.comparison import TFIDF, comparison_table
         from simlte_st.evaluation.halves import NEIGHBOURS
-        from simlte_st.evaluation.verdict import why_not_compared
+        from simlte_st.evaluation.verdict import why_incomparable
 
         lines = []
         for name, base in self.bases.items():
-            refusal = why_not_compared(self.halves[base], self.halves[name])
-            lines.append(f"{name}, against {base}: {refusal or self.verdicts[name].summary()}\n")
-        lines += [comparison_table(self.halves, self.probes, self.shots), ""]
-        read = [
-            f"{name}: {'all' if each.reads is None else f'{each.reads:,}'}"
-            for name, each in self.halves.items()
-            if name != TFIDF
-        ]
+            reason = why_incomparable(self.halves[base], self.halves[name])
+            lines.append(f"{name}, against {base}: {reason or self.verdicts[name].summary()}\n")
+        reads = {name: half.reads for name, half in self.halves.items() if name != TFIDF}
+        limits = "; ".join(f"{name}: {'all' if limit is None else f'{limit:,}'}" for name, limit in reads.items())
         lines += [
+            comparison_table(self.halves, self.probes, self.shots),
+            "",
             f"All numbers are percentages. Same neighbours: on how many of its {NEIGHBOURS} nearest documents do both "
             "halves of a document agree? Split-half: does one half find the other?",
-            f"Tokens read from a text, at most: {'; '.join(read)}. The halves fit the model with the lowest limit.",
+            f"Tokens read from a text, at most: {limits}. The halves fit the model with the lowest limit.",
         ]
         if self.probes:
-            lines += [
+            lines.append(
                 f"{self.shots}-shot: probes on {self.shots} labelled documents per class, mean ± standard deviation of "
-                f"{self.draws} draws; full: on all {self.train_documents:,}. F1 is macro-F1. TF-IDF reads all words.",
-            ]
+                f"{self.draws} draws; full: on all {self.train_documents:,}. F1 is macro-F1. TF-IDF reads all words."
+            )
         return "\n".join(lines)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, dict[str, object]]:
         """Return the numbers by model, as JSON values."""
-        results: dict[str, dict[str, Any]] = {
-            name: {"halves": each.metrics(), "max_seq_length": each.reads} for name, each in self.halves.items()
+        results: dict[str, dict[str, object]] = {
+            name: {"halves": half.metrics(), "max_seq_length": half.reads} for name, half in self.halves.items()
         }
         for name, probe in self.probes.items():
             results[name]["probes"] = probe.metrics()
@@ -102,10 +100,10 @@ class Evaluation:
 @check_arguments
 def evaluate_models(
     models: Sequence[str | os.PathLike[str]] | Mapping[str, Any],
-    source: Any,
+    source: DocumentSource,
     *,
     label: str | None = None,
-    test_data: Any = None,
+    test_data: DocumentSource | None = None,
     base: str | None = None,
     halves: Sample = 1000,
     shots: Count = SHOTS,
@@ -120,16 +118,16 @@ def evaluate_models(
     """Evaluate models with or without labels, and compare them with TF-IDF.
 
     Without labels: do both halves of a document have the same nearest documents, and does one half find the other? With
-    ``label=``: how well does a classifier on the embeddings (a probe) do, with a few examples per class and with all?
-    If the base of a model is known, a verdict says whether the model is better.
+    ``label=``: how accurate is a classifier on the embeddings (a probe), with a few examples per class and with all?
+    If the base of a model is known, a verdict says whether the model is better than its base.
 
     Args:
         models: Folders or names of models, or loaded models by name.
         source: Documents that the models were not trained on: anything :func:`~simlte_st.data.read_documents` takes or
             returns.
-        label: Column of the classes, for probes (default: no probes). Probes skip documents without a class.
+        label: Column of classes for probes (default: no probes). Probes skip documents without a class.
         test_data: Labelled documents to score the probes on (default: 30% of ``source=``).
-        base: Model to compare all others with (default: the base of each model, if it is on this machine).
+        base: Model to compare all others with (default: each model's own base, if it is on this machine).
         halves: Maximum number of documents to split into halves.
         shots: Number of labelled documents of each class for a few-shot probe.
         draws: Number of few-shot probes, each with other documents.
@@ -142,7 +140,7 @@ def evaluate_models(
 
     Raises:
         DataError: The documents cannot be read, none has a label, or fewer than three can be split.
-        ConfigurationError: An option of the probes without ``label=``.
+        ConfigurationError: An option of the probes was given without ``label=``.
         ModelError: A model cannot be loaded.
 
     Example:
@@ -156,53 +154,56 @@ def evaluate_models(
     if not isinstance(models, Mapping):
         for name in (*models, *filter(None, [base])):
             check_model(name)
-    reader = _reader(source, label)
+    reader = _open_reader(source, label)
     train, test = list[Document](), list[Document]()
     if label is None:
-        halved = sample_documents(reader, halves, seed)
+        sample = sample_documents(reader, halves, seed)
     else:
         documents = list(reader)
-        halved = sample_documents(documents, halves, seed)
+        sample = sample_documents(documents, halves, seed)
         if test_data is None:
-            train, test = split_by_label(_labelled(documents, 2), TEST_SHARE, seed)
+            train, test = split_by_label(_select_labelled(documents, 2), TEST_SHARE, seed)
         else:
-            train, test = _labelled(documents), _labelled(list(_reader(test_data, label)))
+            train, test = _select_labelled(documents), _select_labelled(list(_open_reader(test_data, label)))
     from simlte_st.evaluation.comparison import compare_halves, compare_probes
-    from simlte_st.evaluation.verdict import give_verdict, why_not_compared
+    from simlte_st.evaluation.verdict import give_verdict, why_incomparable
 
     if isinstance(models, Mapping):
-        found = dict(models)
-        bases = {} if base is None else {name: base for name in found if name != base}
+        loaded = dict(models)
+        bases = {} if base is None else {name: base for name in loaded if name != base}
     else:
-        found, bases = _load_with_bases([os.fspath(name) for name in models], base, device)
-    common: dict[str, Any] = {"batch_size": batch_size, "seed": seed, "progress": progress}
-    compared = compare_halves(found, halved, segmenter=segmenter, **common)
+        loaded, bases = _load_with_bases([os.fspath(name) for name in models], base, device)
+    results = compare_halves(loaded, sample, segmenter=segmenter, batch_size=batch_size, seed=seed, progress=progress)
     probes: dict[str, ProbeComparison] = {}
     if train:
-        few: dict[str, Any] = {"shots": shots, "draws": draws, "max_seq_length": max_seq_length}
-        probes = compare_probes(found, train, test, **few, **common)
+        probes = compare_probes(
+            loaded, train, test, shots=shots, draws=draws, max_seq_length=max_seq_length, batch_size=batch_size,
+            seed=seed, progress=progress,
+        )  # fmt: skip
     verdicts = {}
-    for name, origin in bases.items():
-        if why_not_compared(compared[origin], compared[name]) is None:
-            few_shot = (probes[origin].few_shot, probes[name].few_shot) if probes else None
-            change = _change(name, origin, found)
-            verdicts[name] = give_verdict(compared[origin], compared[name], few_shot, seed, change)
-    return Evaluation(compared, probes, verdicts, bases, shots, draws, len(train), reader.report)
+    for name, model_base in bases.items():
+        if why_incomparable(results[model_base], results[name]) is None:
+            few_shot = (probes[model_base].few_shot, probes[name].few_shot) if probes else None
+            change = _describe_change(name, model_base, loaded)
+            verdicts[name] = give_verdict(results[model_base], results[name], few_shot, seed, change)
+    return Evaluation(
+        results, probes, verdicts, bases, shots=shots, draws=draws, train_documents=len(train), reading=reader.report
+    )
 
 
-def _reader(source: Any, label: str | None) -> DocumentReader:
+def _open_reader(source: DocumentSource, label: str | None) -> DocumentReader:
     reader = read_documents(source)
     return reader if label is None else reader.with_options(label_column=label)
 
 
-def _labelled(documents: Sequence[Document], least: int = 1) -> list[Document]:
-    """Return the documents in classes of ``least`` or more, and warn about the others."""
-    rows = probe_rows(documents, least)
+def _select_labelled(documents: Sequence[Document], min_class_size: int = 1) -> list[Document]:
+    """Return the documents in classes of ``min_class_size`` or more, and warn about the others."""
+    rows = probe_rows(documents, min_class_size)
     if not rows:
         raise DataError(f"A probe needs labels, and none of {len(documents):,} documents can be used: check label=.")
     if len(rows) < len(documents):
-        why = "have no label" + " or are the only one of their class" * (least > 1)
-        logger.warning("%d of %d documents %s: probes skip them.", len(documents) - len(rows), len(documents), why)
+        reason = "have no label" + " or are the only one of their class" * (min_class_size > 1)
+        logger.warning("%d of %d documents %s: probes skip them.", len(documents) - len(rows), len(documents), reason)
     return [documents[row] for row in rows]
 
 
@@ -214,36 +215,35 @@ def _load_with_bases(
     from simlte_st.models.loading import load_model
     from simlte_st.modules.chunk_mean import can_read_in_chunks, chunk_length, to_chunk_mean
 
-    if base is not None:
-        bases = {name: base for name in names if name != base}
-    else:
-        bases = {name: origin for name in names if (origin := training_run(name).get("base"))}
-    for name, origin in [*bases.items()]:
-        if base is None and local_folder(origin) is None:  # never download what a file names
-            logger.warning(
-                "%s was trained from %s, which is not on this machine: set base= for a verdict.", name, origin
-            )
-            del bases[name]
-    wanted = dict.fromkeys([*bases.values(), *names])
-    loaded = {name: load_model(name, device=device).model for name in wanted}
-    alike = {}
-    for name, origin in bases.items():
-        length, reads = chunk_length(loaded[name]), loaded[name].max_seq_length
-        if length and reads and length == readable_length(loaded[origin]) and can_read_in_chunks(loaded[origin]):
-            bases[name] = origin + _IN_CHUNKS
-            alike[bases[name]] = to_chunk_mean(loaded[origin], reads)
-    return {**alike, **{name: loaded[name] for name in loaded if name in (*names, *bases.values())}}, bases
+    bases: dict[str, str] = {}
+    for name in names:
+        model_base = training_run(name).get("base") if base is None else base
+        if base is None and model_base and local_folder(model_base) is None:  # never download what a file names
+            message = "%s was trained from %s, which is not on this machine: set base= for a verdict."
+            logger.warning(message, name, model_base)
+        elif model_base is not None and name != base:
+            bases[name] = model_base
+    loaded = {name: load_model(name, device=device).model for name in dict.fromkeys([*bases.values(), *names])}
+    in_chunks = {}
+    for name, model_base in bases.items():
+        model, base_model = loaded[name], loaded[model_base]
+        length, reads = chunk_length(model), model.max_seq_length
+        if length and reads and length == readable_length(base_model) and can_read_in_chunks(base_model):
+            bases[name] = model_base + _IN_CHUNKS
+            in_chunks[bases[name]] = to_chunk_mean(base_model, reads)
+    return in_chunks | {name: loaded[name] for name in loaded if name in (*names, *bases.values())}, bases
 
 
-def _change(name: str, base: str, models: Mapping[str, Any]) -> str:
-    """Return what distinguishes a model from the base it was trained from; empty for another base."""
+def _describe_change(name: str, base: str, models: Mapping[str, SentenceTransformer]) -> str:
+    """Return what distinguishes a model from the base that it was trained from; empty for another base."""
     run = training_run(name)
     if run.get("base") != base.removesuffix(_IN_CHUNKS):
         return ""
-    mine, of_base = (getattr(models[each][-1], "table", None) for each in (name, base))  # of an analysis, in encoders
-    if mine is None and of_base is None:
-        changed = bool(run.get("lsa"))
+    # Encoders have the table of their latent semantic analysis; static models have it folded in.
+    table, base_table = (getattr(models[key][-1], "table", None) for key in (name, base))
+    if table is None and base_table is None:
+        has_changed = bool(run.get("lsa"))
     else:
-        changed = mine is None or of_base is None or not mine.equal(of_base)
+        has_changed = table is None or base_table is None or not table.equal(base_table)
     analysis = f"{'' if run.get('lsa') else 'removing '}the latent semantic analysis"
-    return " and ".join(["training"] * (run.get("kept") != "base") + [analysis] * changed)
+    return " and ".join(["training"] * (run.get("kept") != "base") + [analysis] * has_changed)

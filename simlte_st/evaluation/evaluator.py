@@ -1,4 +1,4 @@
-"""Encode texts for evaluation; an evaluator for the Trainer that needs no labels."""
+"""Encode texts for evaluation, and evaluate a model in the Trainer without labels."""
 
 from __future__ import annotations
 
@@ -7,24 +7,21 @@ import logging
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import sentence_transformers
-from numpy.typing import NDArray
+from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.evaluation import BaseEvaluator
 
 from simlte_st.arguments import Count, Seed, check_arguments, check_value
 from simlte_st.compat import readable_tokens, view_budget
-from simlte_st.evaluation.halves import NEIGHBOURS, StructureResult, draw_halves, splittable, structure_agreement
+from simlte_st.evaluation.halves import NEIGHBOURS, StructureResult, draw_halves, load_splittable, structure_agreement
 from simlte_st.models.loading import check_room
 from simlte_st.models.passes import TextReader
 from simlte_st.models.static import is_static
-from simlte_st.progress import reading
+from simlte_st.models.vectors import Floats
+from simlte_st.progress import reading_bar
 from simlte_st.prompts import document_prompt
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
+from simlte_st.reading.document import DocumentSource
 
 logger = logging.getLogger(__name__)
 
@@ -32,39 +29,30 @@ logger = logging.getLogger(__name__)
 @contextmanager
 def reading_at_most(model: SentenceTransformer, max_seq_length: int | None) -> Iterator[None]:
     """Set ``model.max_seq_length`` inside a block and restore it afterwards."""
+    own_limit = model.max_seq_length
     if max_seq_length is not None:
         check_value("max_seq_length", max_seq_length, Count)
         check_room(model, max_seq_length, f"max_seq_length={max_seq_length} tokens")
-    before = model.max_seq_length
-    # A model without a limit, such as a static one, has none to set.
-    if max_seq_length is None or before is None or is_static(model):
-        yield
-        return
-    readable = readable_tokens(model)
-    model.max_seq_length = max_seq_length if readable is None else min(max_seq_length, readable)
+        if own_limit is not None and not is_static(model):  # other models have no limit to set
+            model.max_seq_length = min(max_seq_length, readable_tokens(model) or max_seq_length)
     try:
         yield
     finally:
-        model.max_seq_length = before
+        if model.max_seq_length != own_limit:
+            model.max_seq_length = own_limit
 
 
 def encode_texts(
-    model: SentenceTransformer,
-    texts: Sequence[str],
-    *,
-    max_seq_length: int | None = None,
-    show_progress_bar: bool = False,
-    bar_name: str = "Encoding",
-    documents: int | None = None,
-    batch_size: int = 32,
-) -> NDArray[np.float32]:
-    """Encode texts with the model's prompt for documents, as fast as ``simlte encode`` and with the same vectors.
+    model: SentenceTransformer, texts: Sequence[str], *, max_seq_length: int | None = None,
+    show_progress_bar: bool = False, bar_name: str = "Encoding", documents: int | None = None, batch_size: int = 32,
+) -> Floats:  # fmt: skip
+    """Encode texts with the model's document prompt, as fast as ``simlte encode`` and to the same vectors.
 
-    The bar counts ``documents``, by default as many as texts.
+    The bar counts ``documents`` (default: the number of texts).
     """
-    bar = reading(model, bar_name, texts, documents=documents, shown=show_progress_bar)
+    bar = reading_bar(model, bar_name, texts, documents=documents, show=show_progress_bar)
     with reading_at_most(model, max_seq_length), bar:
-        if type(model) is sentence_transformers.SentenceTransformer:  # others have their own encode
+        if type(model) is SentenceTransformer:  # subclasses have their own encode
             reader = TextReader(model, batch_size, texts)
             model, batch_size = reader.model, reader.batch_size
         embeddings = model.encode(
@@ -76,9 +64,9 @@ def encode_texts(
 class StructureEvaluator(BaseEvaluator):
     """Evaluate a model without labels: do both halves of a held-out document have the same neighbours?
 
-    Returns :func:`~simlte_st.evaluation.structure_agreement` as ``agreement`` (the primary metric), the ends ``low``
+    It returns :func:`~simlte_st.evaluation.structure_agreement` as ``agreement`` (the primary metric), the ends ``low``
     and ``high`` of its 95% interval, and ``documents``. In the Trainer it can select checkpoints
-    (``metric_for_best_model="eval_NAME_agreement"``) and stop early. ``last_result`` is the full result of the last
+    (``metric_for_best_model="eval_NAME_agreement"``) and stop early. ``last_result`` holds the full result of the last
     call.
 
     The halves fit into the model's ``max_seq_length``. To compare models with different limits, use
@@ -108,7 +96,7 @@ class StructureEvaluator(BaseEvaluator):
     @check_arguments
     def __init__(
         self,
-        documents: Any,
+        documents: DocumentSource,
         *,
         name: str = "",
         neighbours: Count = NEIGHBOURS,
@@ -119,7 +107,7 @@ class StructureEvaluator(BaseEvaluator):
         write_csv: bool = True,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.documents = splittable(documents, "punkt")
+        self.documents = load_splittable(documents, "punkt")
         self.name, self.primary_metric = name, "agreement"
         self.csv_file = f"structure{'_' + name if name else ''}_results.csv"
         self.neighbours, self.seed, self.write_csv = neighbours, seed, write_csv
@@ -132,10 +120,11 @@ class StructureEvaluator(BaseEvaluator):
         """Return the metrics, log them, and write them to the CSV file."""
         with reading_at_most(model, self.max_seq_length):
             budget = view_budget(model)
-        anchors, positives = draw_halves(self.documents, budget, self.seed)
+        pairs = draw_halves(self.documents, budget, self.seed)
+        texts = [*(pair.anchor for pair in pairs), *(pair.positive for pair in pairs)]
         options = {name: getattr(self, name) for name in ("max_seq_length", "show_progress_bar", "batch_size")}
-        embeddings = encode_texts(model, anchors + positives, **options)
-        self.last_result = structure_agreement(*np.split(embeddings, 2), neighbours=self.neighbours, seed=self.seed)
+        first, second = np.split(encode_texts(model, texts, **options), 2)
+        self.last_result = structure_agreement(first, second, neighbours=self.neighbours, seed=self.seed)
         metrics = self.last_result.metrics()
         logger.info("Neighbour agreement on %s (epoch %s, steps %s): %s", self.name, epoch, steps, metrics)
         if output_path is not None and self.write_csv:
@@ -147,12 +136,12 @@ class StructureEvaluator(BaseEvaluator):
                 if is_new:
                     writer.writerow(["epoch", "steps", *metrics])
                 writer.writerow([epoch, steps, *metrics.values()])
-        prefixed: dict[str, float] = self.prefix_name_to_metrics(metrics, self.name)
-        # The model card's type says int; the trainer itself passes the fractional epoch.
-        self.store_metrics_in_model_card_data(model, prefixed, epoch, steps)  # type: ignore[arg-type]
-        return prefixed
+        prefixed_metrics: dict[str, float] = self.prefix_name_to_metrics(metrics, self.name)
+        # The model card declares an int, but the Trainer passes the fractional epoch.
+        self.store_metrics_in_model_card_data(model, prefixed_metrics, epoch, steps)  # type: ignore[arg-type]
+        return prefixed_metrics
 
-    def get_config_dict(self) -> dict[str, Any]:
+    def get_config_dict(self) -> dict[str, object]:
         """Return the settings, for the model card."""
         names = ("neighbours", "max_seq_length", "seed")
         return {"documents": len(self.documents), **{name: getattr(self, name) for name in names}}

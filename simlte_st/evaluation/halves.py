@@ -1,31 +1,28 @@
-"""Measures without labels: do both halves of a document lie in the same place among other documents?"""
+"""Measures without labels: do both halves of a document have the same place among other documents?"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from simlte_st.errors import DataError
 from simlte_st.evaluation.scores import CosineScores, PairScores, TfidfScores, bootstrap_interval
-from simlte_st.models.vectors import row_blocks, unit_rows
-from simlte_st.reading.document import SegmentedDocument
+from simlte_st.models.vectors import Ints, row_blocks, unit_rows
+from simlte_st.reading.document import DocumentSource, SegmentedDocument
 from simlte_st.reading.documents import list_documents
-from simlte_st.views.views import DocSplit, draw_views
+from simlte_st.views.views import DocSplit, ViewPair, draw_views
 from simlte_st.words.languages import LanguageFinder
 from simlte_st.words.sentences import Segmenter, make_segmenter, segment_documents
 
 logger = logging.getLogger(__name__)
 
-Halves = tuple[list[str], list[str]]
-"""First and second halves of documents."""
-
-Neighbours: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
-"""Nearest documents of the first and of the second halves: ``[N, count]`` each."""
+Neighbours: TypeAlias = tuple[Ints, Ints]
+"""Nearest documents of the first and of the second halves, each ``[N, count]``."""
 
 EVALUATION_EPOCH = -1
 """Epoch of the evaluation views; no training run reaches it."""
@@ -37,8 +34,8 @@ _VIEW = DocSplit()
 
 
 def split_half_views(
-    documents: Any, *, segmenter: str | Segmenter = "punkt", budget: int | None = None, seed: int = 0
-) -> Halves:
+    documents: DocumentSource, *, segmenter: str | Segmenter = "punkt", budget: int | None = None, seed: int = 0
+) -> tuple[list[str], list[str]]:
     """Split each document at random into two halves (DocSplit).
 
     Args:
@@ -53,28 +50,28 @@ def split_half_views(
     Raises:
         DataError: Fewer than two documents can be split.
     """
-    return draw_halves(splittable(documents, segmenter), budget, seed)
-
-
-def splittable(documents: Any, segmenter: str | Segmenter) -> list[SegmentedDocument]:
-    """Read and segment documents, and return those that can be split."""
-    documents = list_documents(documents)
-    cut = make_segmenter(segmenter, lambda: (document.text for document in documents))
-    usable = [document for document in segment_documents(documents, cut) if _VIEW.accepts(document)]
-    if len(usable) < len(documents):
-        logger.warning("%d of %d documents are too short to split.", len(documents) - len(usable), len(documents))
-    check_documents(len(usable))
-    return usable
-
-
-def draw_halves(documents: Sequence[SegmentedDocument], budget: int | None, seed: int) -> Halves:
-    """Draw halves of at most ``budget`` tokens."""
-    drawn = (draw_views(document, _VIEW, seed=seed, epoch=EVALUATION_EPOCH, budget=budget) for document in documents)
-    pairs = [pair for pair in drawn if pair is not None]
+    pairs = draw_halves(load_splittable(documents, segmenter), budget, seed)
     return [pair.anchor for pair in pairs], [pair.positive for pair in pairs]
 
 
-def check_documents(count: int) -> None:
+def load_splittable(source: DocumentSource, segmenter: str | Segmenter) -> list[SegmentedDocument]:
+    """Read and segment documents, and return those that can be split."""
+    documents = list_documents(source)
+    segmenter = make_segmenter(segmenter, lambda: (document.text for document in documents))
+    usable = [document for document in segment_documents(documents, segmenter) if _VIEW.accepts(document)]
+    if len(usable) < len(documents):
+        logger.warning("%d of %d documents are too short to split.", len(documents) - len(usable), len(documents))
+    check_count(len(usable))
+    return usable
+
+
+def draw_halves(documents: Iterable[SegmentedDocument], budget: int | None, seed: int) -> list[ViewPair]:
+    """Draw halves of at most ``budget`` tokens; documents that cannot be split are skipped."""
+    pairs = (draw_views(document, _VIEW, seed=seed, epoch=EVALUATION_EPOCH, budget=budget) for document in documents)
+    return [pair for pair in pairs if pair is not None]
+
+
+def check_count(count: int) -> None:
     """Check that there are at least two documents."""
     if count < 2:
         raise DataError(f"Split-half retrieval needs at least 2 documents that can be split; there are {count}.")
@@ -82,7 +79,7 @@ def check_documents(count: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SplitHalfResult:
-    """Result of split-half retrieval: one half of a document searches for its other half among all documents.
+    """Result of split-half retrieval, which searches for the second half of each document with its first half.
 
     Attributes:
         top1: Share of documents whose other half ranks first.
@@ -102,19 +99,18 @@ class SplitHalfResult:
     mrr_low: float
     mrr_high: float
     documents: int
-    ranks: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64), repr=False, compare=False)
+    ranks: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64), repr=False, compare=False)
 
     def metrics(self) -> dict[str, float]:
         """Return the numbers by name."""
-        names = ("top1", "top1_low", "top1_high", "mrr", "mrr_low", "mrr_high", "documents")
-        return {name: float(getattr(self, name)) for name in names}
+        return {number.name: float(getattr(self, number.name)) for number in fields(self) if number.compare}
 
 
 def split_half_retrieval(a: ArrayLike, b: ArrayLike, seed: int = 0) -> SplitHalfResult:
     """Retrieve row i of ``b`` with row i of ``a`` by cosine similarity.
 
-    Ties count as lost: the other half ranks behind all equally similar texts. A model that maps all texts to one point
-    therefore has a top-1 of 0 and an MRR of 1 / N; so have duplicates.
+    Ties count as misses: the second half ranks behind all equally similar texts. A model that maps all texts to one
+    point, or a corpus of duplicates, therefore has a top-1 of 0 and an MRR of 1 / N.
 
     Args:
         a: Embeddings of the first halves, shape ``[N, dim]``, N >= 2, any float dtype.
@@ -134,29 +130,28 @@ def split_half_retrieval(a: ArrayLike, b: ArrayLike, seed: int = 0) -> SplitHalf
 
 
 def cosines_of_halves(first: ArrayLike, second: ArrayLike) -> CosineScores:
-    """Return cosine scores of the first halves followed by the second halves."""
+    """Return the cosine scores of the first halves followed by the second halves."""
     halves = np.asarray(first), np.asarray(second)
     if halves[0].shape != halves[1].shape:
         raise DataError(f"Both halves must have the same shape, got {halves[0].shape} and {halves[1].shape}.")
     return CosineScores(np.concatenate(halves))
 
 
-def ranks_of_halves(scores: PairScores) -> NDArray[np.int64]:
-    """Return the rank of each document's second half; the scores are of first halves followed by second halves."""
+def ranks_of_halves(scores: PairScores) -> Ints:
+    """Return the rank of each document's second half, from scores of first halves followed by second halves."""
     count = scores.size // 2
-    check_documents(count)
+    check_count(count)
     texts, ranks = np.arange(2 * count), np.empty(count, dtype=np.int64)
     for rows in row_blocks(count, count):
         block = scores.rows(texts[rows], texts[count:])
-        own = block[np.arange(len(block)), texts[rows]]
         # Matrix products round the same dot product differently in different positions: without the tolerance, half of
-        # the ties would be won. The document's own half counts too, so ranks start from 1.
-        ranks[rows] = (block >= own[:, None] - scores.tolerance).sum(axis=1)
+        # the ties would be won. The second half itself counts too, so ranks start from 1.
+        ranks[rows] = (block >= block.diagonal(rows.start)[:, None] - scores.tolerance).sum(axis=1)
     return ranks
 
 
-def result_from_ranks(ranks: NDArray[np.int64], seed: int = 0) -> SplitHalfResult:
-    """Summarise ranks ``[N]``, with 95% bootstrap intervals over documents."""
+def result_from_ranks(ranks: Ints, seed: int = 0) -> SplitHalfResult:
+    """Summarise ranks ``[N]`` with 95% bootstrap intervals over documents."""
     hits, reciprocal = (ranks == 1).astype(np.float64), 1.0 / ranks
     top1, mrr = bootstrap_interval(hits, seed=seed), bootstrap_interval(reciprocal, seed=seed)
     return SplitHalfResult(float(hits.mean()), *top1, float(reciprocal.mean()), *mrr, documents=len(ranks), ranks=ranks)
@@ -182,8 +177,7 @@ class StructureResult:
 
     def metrics(self) -> dict[str, float]:
         """Return the numbers by name."""
-        names = ("agreement", "low", "high", "documents")
-        return {name: float(getattr(self, name)) for name in names}
+        return {number.name: float(getattr(self, number.name)) for number in fields(self) if number.compare}
 
 
 def structure_agreement(
@@ -192,7 +186,7 @@ def structure_agreement(
     """Compare the nearest documents of the first half of a document with those of its second half.
 
     First halves are compared with second halves of other documents, and vice versa, so that shared wording cannot cause
-    agreement. Contrastive training does not optimise this measure, unlike split-half retrieval: the two halves of a
+    agreement. Unlike split-half retrieval, this measure is not optimised by contrastive training: the two halves of a
     document are never compared.
 
     Args:
@@ -215,44 +209,45 @@ def structure_agreement(
 
 def agreement_of_scores(scores: PairScores, *, neighbours: int = NEIGHBOURS, seed: int = 0) -> StructureResult:
     """Return :func:`structure_agreement` for scores of ``2 N`` texts: first halves, then second halves."""
-    count, firsts, seconds = _sides(scores.size // 2, neighbours)
-    near = [_near(scores, *sides, count) for sides in ((firsts, seconds), (seconds, firsts))]
-    return summarise(_shared(*near), seed)
+    count, firsts, seconds = _half_rows(scores.size // 2, neighbours)
+    return summarise(_overlap(_nearest(scores, firsts, seconds, count), _nearest(scores, seconds, firsts, count)), seed)
 
 
 def neighbours_by_words(first: Sequence[str], second: Sequence[str], *, neighbours: int = NEIGHBOURS) -> Neighbours:
-    """Return the documents nearest to each half by words, among the halves of the same side.
+    """Return the documents nearest to each half by words: for first halves among first halves, and so on.
 
-    The cosine is that of TF-IDF vectors, over words that occur in at least two halves, without stop words. Missing
-    neighbours, which share no word with the half, are -1.
+    Similarity is the cosine of TF-IDF vectors over words that occur in at least two halves, without stop words. A half
+    that shares words with fewer documents has -1 in place of the missing neighbours.
     """
-    count, firsts, seconds = _sides(len(first), neighbours)
+    count, firsts, seconds = _half_rows(len(first), neighbours)
     try:
         scores = TfidfScores([*first, *second], stop_words=LanguageFinder(first).languages, min_df=2)
     except DataError:  # no word occurs in two halves
-        nothing = np.full((len(firsts), count), -1)
-        return nothing, nothing
-    return _near(scores, firsts, firsts, count), _near(scores, seconds, seconds, count)
+        return np.full((len(firsts), count), -1), np.full((len(firsts), count), -1)
+    return _nearest(scores, firsts, firsts, count), _nearest(scores, seconds, seconds, count)
 
 
 def words_agreement(first: ArrayLike, second: ArrayLike, words: Neighbours, *, seed: int = 0) -> StructureResult:
     """Compare the nearest documents of one half with those of the other half by words.
 
-    Halves that agree on neighbours for reasons other than the topic, such as style or length, do not agree on these.
+    Halves that have the same neighbours because of style or length, not topic, score low here.
     """
     scores = cosines_of_halves(first, second)
     count = words[0].shape[1]
-    _, *sides = _sides(scores.size // 2, count)
-    shares = [_shared(_near(scores, side, side, count), near) for side, near in zip(sides, words[::-1], strict=True)]
+    _, *sides = _half_rows(scores.size // 2, count)
+    shares = [
+        _overlap(_nearest(scores, rows, rows, count), by_words)
+        for rows, by_words in zip(sides, words[::-1], strict=True)
+    ]
     return summarise(np.mean(shares, axis=0), seed)
 
 
 def similarity_agreement(first: ArrayLike, second: ArrayLike, *, seed: int = 0) -> StructureResult:
-    """Correlate the similarities of the first half to all documents with those of the second half.
+    """Correlate the similarities of a document's first half to all others with those of its second half.
 
-    Similarities are cosines among the halves of one side. The mean of the side is subtracted first, because a shared
-    mean would make all similarities agree. All documents count, not only the nearest, which shows whether groups stay
-    together.
+    First halves are compared with first halves, second with second, by cosine. The mean of either side is subtracted
+    first, because a shared mean would make all similarities agree. All documents count, not only the nearest, which
+    shows whether groups stay together.
 
     Args:
         first: Embeddings of the first halves, shape ``[N, dim]``, N >= 3, any float dtype.
@@ -262,47 +257,45 @@ def similarity_agreement(first: ArrayLike, second: ArrayLike, *, seed: int = 0) 
     Returns:
         The result, whose ``scores`` and ``agreement`` are Pearson correlations, -1 to 1.
     """
-    _sides(cosines_of_halves(first, second).size // 2, 1)  # checks both
-    sides = [np.asarray(rows, dtype=np.float64) for rows in (first, second)]
-    sides = [unit_rows(rows - rows.mean(axis=0)) for rows in sides]
-    places, agreement = np.arange(len(sides[0])), np.empty(len(sides[0]))
-    for rows in row_blocks(len(places), len(places)):
-        others = places[rows, None] != places
-        tables = [(side[rows] @ side.T)[others].reshape(len(others), -1) for side in sides]
+    size = cosines_of_halves(first, second).size // 2  # checks both
+    _half_rows(size, 1)
+    sides = [np.asarray(half, dtype=np.float64) for half in (first, second)]
+    sides = [unit_rows(side - side.mean(axis=0)) for side in sides]
+    columns, agreement = np.arange(size), np.empty(size)
+    for rows in row_blocks(size, size):
+        is_other = columns[rows, None] != columns
+        tables = [(side[rows] @ side.T)[is_other].reshape(len(is_other), -1) for side in sides]
         tables = [table - table.mean(axis=1, keepdims=True) for table in tables]
-        sizes = np.prod([np.linalg.norm(table, axis=1) for table in tables], axis=0)
-        agreement[rows] = (tables[0] * tables[1]).sum(axis=1) / np.maximum(sizes, 1e-12)
+        norms = np.prod([np.linalg.norm(table, axis=1) for table in tables], axis=0)
+        agreement[rows] = (tables[0] * tables[1]).sum(axis=1) / np.maximum(norms, 1e-12)
     return summarise(agreement, seed)
 
 
 def summarise(scores: NDArray[np.float64], seed: int = 0) -> StructureResult:
     """Return the mean of scores ``[N]`` with its interval."""
-    low, high = bootstrap_interval(scores, seed=seed)
-    return StructureResult(float(scores.mean()), low, high, len(scores), scores)
+    return StructureResult(float(scores.mean()), *bootstrap_interval(scores, seed=seed), len(scores), scores)
 
 
-def _sides(size: int, neighbours: int) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
+def _half_rows(size: int, neighbours: int) -> tuple[int, Ints, Ints]:
     """Return the number of neighbours to compare, and the rows of first and of second halves."""
-    check_documents(size)
+    check_count(size)
     if size < 3:
         raise DataError("Comparing neighbours needs at least 3 documents.")
     return max(1, min(neighbours, (size - 1) // 3)), np.arange(size), np.arange(size, 2 * size)
 
 
-def _near(scores: PairScores, queries: NDArray[np.int64], others: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """Return the nearest other documents of each half; -1 for those that have nothing in common with it."""
-    found: list[NDArray[Any]] = []
+def _nearest(scores: PairScores, queries: Ints, candidates: Ints, count: int) -> Ints:
+    """Return the nearest other documents of each half, or -1 where it has nothing in common with more documents."""
+    blocks = []
     for rows in row_blocks(len(queries), len(queries)):
-        block = np.array(scores.rows(queries[rows], others), dtype=np.float64)
-        own = np.arange(len(block))
-        block[own, rows.start + own] = -np.inf
-        best = np.argsort(-block, axis=1, kind="stable")[:, :count]
-        found.append(np.where(np.take_along_axis(block, best, axis=1) > scores.unrelated, best, -1))
-    return np.concatenate(found)
+        block = np.array(scores.rows(queries[rows], candidates), dtype=np.float64)
+        np.fill_diagonal(block[:, rows.start :], -np.inf)  # the document itself
+        nearest = np.argsort(-block, axis=1, kind="stable")[:, :count]
+        blocks.append(np.where(np.take_along_axis(block, nearest, axis=1) > scores.unrelated, nearest, -1))
+    return np.concatenate(blocks)
 
 
-def _shared(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the share of neighbours that both have, row by row, without -1."""
-    common = [len(np.intersect1d(a[a >= 0], b)) for a, b in zip(one, other, strict=True)]
-    shares: NDArray[np.float64] = np.array(common)
-    return shares / float(one.shape[1])
+def _overlap(first: Ints, second: Ints) -> NDArray[np.float64]:
+    """Return the share of neighbours that both sides have in common, for each document; -1 does not count."""
+    counts = [len(np.intersect1d(a[a >= 0], b)) for a, b in zip(first, second, strict=True)]
+    return np.array(counts) / float(first.shape[1])

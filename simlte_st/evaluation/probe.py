@@ -1,32 +1,37 @@
-"""Classification probes on frozen embeddings: with all labels, or with a few labels per class in several draws."""
+"""Probe frozen embeddings with classifiers: on all labels, or on several draws of a few labels per class."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score
 
 from simlte_st.errors import DataError
 from simlte_st.evaluation.splits import Label, draw_shots, number_labels
-from simlte_st.models.vectors import check_embeddings, row_blocks
+from simlte_st.models.vectors import Ints, check_embeddings, row_blocks
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
 # Anything that NumPy converts to a float array [n, dim], or a SciPy sparse matrix (which has no type stubs).
 Rows: TypeAlias = Any
 
-Fit: TypeAlias = Callable[[Rows, NDArray[np.int64], int], Any]
-"""Takes embeddings, class numbers and a seed, and returns a fitted classifier with scikit-learn's ``predict``."""
+
+Fit: TypeAlias = Callable[[Rows, Ints, int], ClassifierMixin]
+"""Fits a classifier with scikit-learn's ``predict`` to embeddings and class numbers, with a seed."""
 
 INVERSE_L2 = (1.0, 10.0, 100.0, 1000.0)
 """Candidates for ``C`` of the logistic regression."""
 
-_CHOOSE_ROWS = 2000
-"""Maximum number of training rows for that choice: more rows take minutes and lead to the same choice."""
+_MAX_ROWS_TO_CHOOSE = 2000
+"""Maximum number of training rows for choosing ``C``: more rows take minutes and lead to the same choice."""
 
 _FOLDS = 3
 
@@ -40,15 +45,15 @@ class ProbeResult:
 
     Attributes:
         accuracy: Share of test texts with the right class.
-        macro_f1: Unweighted mean of the F1 scores of all classes in the test labels and predictions.
+        macro_f1: Unweighted mean of the F1 scores of the classes in the test labels or predictions.
         test: Class numbers of the test texts, shape ``[n_test]``, int64.
         predicted: Predicted class numbers, shape ``[n_test]``, int64.
     """
 
     accuracy: float
     macro_f1: float
-    test: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64), repr=False, compare=False)
-    predicted: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64), repr=False, compare=False)
+    test: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64), repr=False, compare=False)
+    predicted: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64), repr=False, compare=False)
 
 
 def fit_probe(
@@ -60,22 +65,22 @@ def fit_probe(
     *,
     inverse_l2: float | None = None,
     fit: Fit | None = None,
-    bar: Any = None,
+    bar: tqdm | None = None,
 ) -> ProbeResult:
     """Train a classifier on frozen embeddings and score it on held-out ones.
 
-    The classifier is scikit-learn's ``LogisticRegression``. Its ``C`` is chosen by cross-validation, because with
-    scikit-learn's default of 1 it predicts only the largest class if embeddings have length 1.
+    The classifier is scikit-learn's ``LogisticRegression``. Its ``C`` is chosen by cross-validation: on embeddings of
+    length 1, scikit-learn's default of 1 would predict only the largest class.
 
     Args:
         train_x: Training embeddings, shape ``[n_train, dim]``, any float dtype, or a SciPy sparse matrix.
         train_y: Training labels, strings or integers.
         test_x: Test embeddings, shape ``[n_test, dim]``.
-        test_y: Test labels. A class without training examples counts as missed.
+        test_y: Test labels. Classes without training examples count as misses.
         seed: Random seed of the cross-validation, or of ``fit``.
         inverse_l2: ``C`` of the logistic regression; None to choose it.
-        fit: Function that fits another classifier, such as an MLP, to embeddings, class numbers and a seed.
-        bar: Progress bar to move by the rows of each logistic regression.
+        fit: Function that fits another classifier, such as an MLP, to embeddings and class numbers, with a seed.
+        bar: Progress bar to advance by the rows of each logistic regression.
 
     Raises:
         DataError: A value is not finite, or there are fewer than two classes.
@@ -84,72 +89,68 @@ def fit_probe(
     Example:
         ::
 
-            known, unknown = model.encode(train_texts), model.encode(test_texts)
-            print(fit_probe(known, train_labels, unknown, test_labels).macro_f1)
+            train, test = model.encode(train_texts), model.encode(test_texts)
+            print(fit_probe(train, train_labels, test, test_labels).macro_f1)
     """
     train, test = check_embeddings(train_x), check_embeddings(test_x)
-    train_index, test_index = number_labels(train_y, test_y)
-    parts: Iterable[Any] = [test]
+    train_classes, test_classes = number_labels(train_y, test_y)
+    blocks: Iterable[Rows] = [test]
     if fit is None:
-        if hasattr(train, "tocsr") and train.shape[0] <= _CHOOSE_ROWS:
-            train, parts = _span(train, test)
-        chosen = choose_inverse_l2(train, train_index, seed, bar) if inverse_l2 is None else inverse_l2
-        classifier = _logistic(chosen, train, train_index, bar)
+        if hasattr(train, "tocsr") and train.shape[0] <= _MAX_ROWS_TO_CHOOSE:
+            train, blocks = _project(train, test)
+        if inverse_l2 is None:
+            inverse_l2 = choose_inverse_l2(train, train_classes, seed, bar)
+        classifier = _fit_logistic(inverse_l2, train, train_classes, bar)
     else:
-        classifier = fit(train, train_index, seed)
-    predicted = np.concatenate([classifier.predict(part) for part in parts])
-    return ProbeResult(
-        accuracy=float(accuracy_score(test_index, predicted)),
-        macro_f1=float(f1_score(test_index, predicted, average="macro", zero_division=0.0)),
-        test=test_index,
-        predicted=np.asarray(predicted, dtype=np.int64),
-    )
+        classifier = fit(train, train_classes, seed)
+    predicted = np.concatenate([classifier.predict(block) for block in blocks]).astype(np.int64, copy=False)
+    f1 = float(f1_score(test_classes, predicted, average="macro", zero_division=0.0))
+    return ProbeResult(float(accuracy_score(test_classes, predicted)), f1, test_classes, predicted)
 
 
-def _span(train: Any, test: Any) -> tuple[NDArray[np.float64], Iterable[NDArray[np.float64]]]:
-    """Return sparse rows in a basis of the span of the training rows, where a logistic regression's weights lie.
+def _project(train: Rows, test: Rows) -> tuple[NDArray[np.float64], Iterable[NDArray[np.float64]]]:
+    """Project sparse rows onto the span of the training rows, where a logistic regression's weights lie.
 
-    With few rows of many words, the same classifier is fitted 50 times as fast. The test rows, which become dense, come
+    With few rows of many words, this fits the same classifier 50 times as fast. The test rows, which become dense, come
     in blocks.
     """
     train, test = train.astype(np.float64), test.astype(np.float64)
     squares, axes = np.linalg.eigh((train @ train.T).toarray())
-    kept = squares >= 1e-10 * squares[-1]
-    basis = axes[:, kept] / np.sqrt(squares[kept].clip(1e-10))  # without any word, all are 0
+    in_span = squares >= 1e-10 * squares[-1]
+    basis = axes[:, in_span] / np.sqrt(squares[in_span].clip(1e-10))  # all are 0 if no text has a word
     blocks = row_blocks(test.shape[0], train.shape[0])
     return (train @ train.T) @ basis, ((test[rows] @ train.T) @ basis for rows in blocks)
 
 
-def choose_inverse_l2(x: Rows, y: NDArray[np.int64], seed: int = 0, bar: Any = None) -> float:
+def choose_inverse_l2(x: Rows, y: Ints, seed: int = 0, bar: tqdm | None = None) -> float:
     """Return the smallest ``C`` with the best accuracy in three-fold cross-validation."""
-    generator = np.random.default_rng(seed)
-    rows = generator.permutation(len(y))[:_CHOOSE_ROWS]
+    rows = np.random.default_rng(seed).permutation(len(y))[:_MAX_ROWS_TO_CHOOSE]
     # The i-th row of a class is in fold i modulo the number of folds.
     order = rows[np.argsort(y[rows], kind="stable")]
     starts = np.searchsorted(y[order], y[order])
     folds = (np.arange(len(order)) - starts) % _FOLDS
-    right = np.zeros(len(INVERSE_L2), dtype=np.int64)
+    correct = np.zeros(len(INVERSE_L2), dtype=np.int64)
     for fold in range(_FOLDS):
         train, test = order[folds != fold], order[folds == fold]
         if len(test) and len(np.unique(y[train])) > 1:
-            fitted = (_logistic(c, x[train], y[train], bar) for c in INVERSE_L2)
-            right += [int((classifier.predict(x[test]) == y[test]).sum()) for classifier in fitted]
-    return INVERSE_L2[int(right.argmax())] if np.bincount(y).max() > 1 else 10.0
+            classifiers = (_fit_logistic(c, x[train], y[train], bar) for c in INVERSE_L2)
+            correct += [int((classifier.predict(x[test]) == y[test]).sum()) for classifier in classifiers]
+    return INVERSE_L2[int(correct.argmax())] if np.bincount(y).max() > 1 else 10.0
 
 
-def _logistic(inverse_l2: float, x: Rows, y: NDArray[np.int64], bar: Any = None) -> Any:
+def _fit_logistic(inverse_l2: float, x: Rows, y: Ints, bar: tqdm | None) -> LogisticRegression:
     with warnings.catch_warnings():  # about regression targets, with one or two examples per class
         warnings.filterwarnings("ignore", "The number of unique classes is greater than")
         # Unscaled embeddings often need more than scikit-learn's 100 iterations.
-        fitted = LogisticRegression(C=inverse_l2, max_iter=2000).fit(x, y)
+        classifier = LogisticRegression(C=inverse_l2, max_iter=2000).fit(x, y)
     if bar is not None:
         bar.update(len(y))
-    return fitted
+    return classifier
 
 
-def fitted_rows(rows: int) -> int:
-    """Return the number of rows that :func:`fit_probe` fits in all, with the choice of ``C`` in folds."""
-    return rows + len(INVERSE_L2) * (_FOLDS - 1) * min(rows, _CHOOSE_ROWS)
+def count_fitted_rows(rows: int) -> int:
+    """Return how many rows :func:`fit_probe` fits in total, including the folds that choose ``C``."""
+    return rows + len(INVERSE_L2) * (_FOLDS - 1) * min(rows, _MAX_ROWS_TO_CHOOSE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +158,7 @@ class FewShotResult:
     """Scores of a few-shot probe over several draws.
 
     Attributes:
-        draws: The result of each draw. With the same labels, shots and seed, draw i of two models has the same texts,
+        draws: The result of each draw. With the same labels, shots and seed, draw i of two models uses the same texts,
             for paired comparisons.
     """
 
@@ -172,9 +173,9 @@ class FewShotResult:
         """Return mean and sample standard deviation of both scores; the deviation of a single draw is NaN."""
         metrics = {}
         for name in ("accuracy", "macro_f1"):
-            values = np.array([getattr(result, name) for result in self.draws])
-            metrics[f"{name}_mean"] = float(values.mean())
-            metrics[f"{name}_deviation"] = float(values.std(ddof=1)) if len(values) > 1 else float("nan")
+            scores = np.array([getattr(draw, name) for draw in self.draws])
+            metrics[f"{name}_mean"] = float(scores.mean())
+            metrics[f"{name}_deviation"] = float(scores.std(ddof=1)) if len(scores) > 1 else float("nan")
         return metrics
 
     def resamples(self, seed: int = 0) -> NDArray[np.float64]:
@@ -188,42 +189,40 @@ class FewShotResult:
         """Return a 95% bootstrap interval of the mean macro-F1, or of its difference from ``base``.
 
         Raises:
-            DataError: ``base`` has other test texts or another number of draws.
+            DataError: ``base`` has different test texts or another number of draws.
         """
-        values = self.resamples(seed)
+        scores = self.resamples(seed)
         if base is not None:
-            test, drawn = self.draws[0].test, [*self.draws, *base.draws]
-            if len(base.draws) != len(self.draws) or any(not np.array_equal(each.test, test) for each in drawn):
+            test, draws = self.draws[0].test, [*self.draws, *base.draws]
+            if len(base.draws) != len(self.draws) or any(not np.array_equal(draw.test, test) for draw in draws):
                 raise DataError("Probes can only be compared with the same test texts and number of draws.")
-            values = values - base.resamples(seed)
-        low, high = np.quantile(values, [0.025, 0.975])
+            scores = scores - base.resamples(seed)
+        low, high = np.quantile(scores, [0.025, 0.975])
         return float(low), float(high)
 
 
 def resampled_macro_f1(
-    draws: Sequence[tuple[NDArray[np.int64] | slice, ProbeResult]], texts: int, seed: int = 0
+    draws: Sequence[tuple[Ints | slice, ProbeResult]], texts: int, seed: int = 0
 ) -> NDArray[np.float64]:
-    """Return the macro-F1 of resamples of draws and texts; each draw is scored on some rows of the texts."""
-    generator, count = np.random.default_rng(seed), len(draws)
+    """Return the macro-F1 of resamples of draws and texts; each draw has its test rows among the texts."""
+    rng, count = np.random.default_rng(seed), len(draws)
     scores = np.empty((RESAMPLES, count))
     for rows in row_blocks(RESAMPLES, texts):
-        weights = generator.multinomial(texts, np.full(texts, 1 / texts), size=rows.stop - rows.start).astype(float)
-        for draw, (tested, result) in enumerate(draws):
-            scores[rows, draw] = macro_f1(weights[:, tested], result.test, result.predicted)
-    shares = generator.multinomial(count, np.full(count, 1 / count), size=RESAMPLES) / count
+        weights = rng.multinomial(texts, np.full(texts, 1 / texts), size=rows.stop - rows.start).astype(float)
+        for draw, (test_rows, result) in enumerate(draws):
+            scores[rows, draw] = macro_f1(weights[:, test_rows], result.test, result.predicted)
+    shares = rng.multinomial(count, np.full(count, 1 / count), size=RESAMPLES) / count
     return np.asarray((shares * scores).sum(axis=1))
 
 
-def macro_f1(
-    weights: NDArray[np.float64], test: NDArray[np.int64], predicted: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def macro_f1(weights: NDArray[np.float64], test: Ints, predicted: Ints) -> NDArray[np.float64]:
     """Return the macro-F1 of weighted texts, as scikit-learn defines it."""
     classes = np.arange(max(test.max(), predicted.max()) + 1)
     is_test, is_predicted = test[:, None] == classes, predicted[:, None] == classes
     hits = weights @ (is_test & is_predicted)
-    either = weights @ is_test + weights @ is_predicted
-    scores = np.divide(2 * hits, either, out=np.zeros_like(hits), where=either > 0)
-    return np.asarray(scores.sum(axis=1) / (either > 0).sum(axis=1))
+    totals = weights @ is_test + weights @ is_predicted
+    scores = np.divide(2 * hits, totals, out=np.zeros_like(hits), where=totals > 0)
+    return np.asarray(scores.sum(axis=1) / (totals > 0).sum(axis=1))
 
 
 def few_shot_probe(
@@ -249,12 +248,12 @@ def few_shot_probe(
         shots: Number of examples per class.
         draws: Number of repetitions.
         seed: Random seed of the draws; draw i uses ``seed + i`` for its probe.
-        **settings: Further settings of :func:`~simlte_st.evaluation.fit_probe`, whose errors are raised too.
+        **settings: Further settings of :func:`~simlte_st.evaluation.fit_probe`, which may also raise its errors.
     """
     x = train_x if hasattr(train_x, "tocsr") else np.asarray(train_x)
     results = []
     for draw in range(draws):
         rows = draw_shots(train_y, shots, draw, seed)
-        known = [train_y[row] for row in rows]
-        results.append(fit_probe(x[rows], known, test_x, test_y, seed=seed + draw, **settings))
+        labels = [train_y[row] for row in rows]
+        results.append(fit_probe(x[rows], labels, test_x, test_y, seed=seed + draw, **settings))
     return FewShotResult(tuple(results))

@@ -1,4 +1,4 @@
-"""Similarity of texts by embeddings or by words (TF-IDF), and bootstrap intervals of mean scores."""
+"""Score the similarity of texts by embeddings or by words (TF-IDF), and compute bootstrap intervals of means."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from simlte_st.arguments import check_arguments
 from simlte_st.errors import DataError
-from simlte_st.models.vectors import row_blocks, unit_rows
+from simlte_st.models.vectors import Ints, row_blocks, unit_rows
 from simlte_st.words.analyzer import extract_features
 from simlte_st.words.languages import check_language
 
@@ -23,12 +23,12 @@ LEVEL, RESAMPLES = 0.95, 2000
 
 
 class PairScores(Protocol):
-    """Scores of pairs of texts in a list; a higher score means more similar.
+    """Similarity scores of pairs of texts; higher means more similar.
 
     Attributes:
         size: Number of texts.
-        tolerance: Largest difference between scores that count as equal, because matrix products round the same dot
-            product differently in different positions.
+        tolerance: Scores within this difference count as equal, because matrix products round the same dot product
+            differently in different positions.
         unrelated: Highest score of texts that have nothing in common.
     """
 
@@ -36,11 +36,11 @@ class PairScores(Protocol):
     tolerance: float
     unrelated: float
 
-    def rows(self, queries: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[Any]:
+    def rows(self, queries: Ints, others: Ints) -> NDArray[Any]:
         """Return the scores of all queries ``[q]`` with all other texts ``[n]``, shape ``[q, n]``."""
         ...
 
-    def pairs(self, pairs: NDArray[np.int64]) -> NDArray[Any]:
+    def pairs(self, pairs: Ints) -> NDArray[Any]:
         """Return the scores of pairs ``[n, 2]``, shape ``[n]``."""
         ...
 
@@ -55,24 +55,23 @@ class CosineScores:
         DataError: The array is not two-dimensional, is empty, or has a value that is not finite.
     """
 
-    # Far below the precision of float32 embeddings.
-    tolerance = 1e-9
+    tolerance = 1e-9  # far below the precision of float32 embeddings
     unrelated = -np.inf
 
     def __init__(self, embeddings: ArrayLike) -> None:
         self._set_rows(unit_rows(embeddings))
 
     def _set_rows(self, rows: Any) -> None:
-        """Store rows of length 1: an array or a SciPy sparse matrix."""
+        """Store rows of length 1, an array or a SciPy sparse matrix."""
         self._rows = rows
         self.size: int = rows.shape[0]
 
-    def rows(self, queries: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float64]:
+    def rows(self, queries: Ints, others: Ints) -> NDArray[np.float64]:
         """Return the scores of all queries with all other texts."""
         scores = self._rows[queries] @ self._rows[others].T
         return np.asarray(scores.toarray() if issparse(scores) else scores)
 
-    def pairs(self, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
+    def pairs(self, pairs: Ints) -> NDArray[np.float64]:
         """Return the scores of pairs."""
         first, second = self._rows[pairs[:, 0]], self._rows[pairs[:, 1]]
         products = first.multiply(second) if issparse(first) else first * second
@@ -82,7 +81,7 @@ class CosineScores:
 def fit_tfidf(texts: Sequence[str], *, stop_words: Sequence[str] = (), **settings: Any) -> TfidfVectorizer:
     """Fit scikit-learn's TF-IDF vectorizer with sublinear term frequencies; its rows have length 1.
 
-    Words come from :func:`~simlte_st.words.analyzer.extract_features`. A text without words has a row of zeros.
+    The features come from :func:`~simlte_st.words.analyzer.extract_features`. A text without words has a row of zeros.
 
     Args:
         texts: The texts.
@@ -101,7 +100,7 @@ def tfidf_rows(texts: Sequence[str], *, stop_words: Sequence[str] = (), **settin
 def tfidf_parts(train: Sequence[str], test: Sequence[str]) -> tuple[Any, Any]:
     """Return the TF-IDF rows of training and test texts, with vocabulary and idf from the training texts.
 
-    Few-shot probes too use all training texts for these, drawn or not, as encoders are trained on unlabelled texts.
+    Few-shot probes, too, use vocabulary and idf of all training texts: these need no labels.
     """
     vectorizer = fit_tfidf(train)
     rows = vectorizer.transform([*train, *test])
@@ -109,9 +108,9 @@ def tfidf_parts(train: Sequence[str], test: Sequence[str]) -> tuple[Any, Any]:
 
 
 def _fit(method: Callable[..., Any], texts: Sequence[str], stop_words: Sequence[str], settings: dict[str, Any]) -> Any:
-    words = functools.partial(extract_features, languages=tuple(map(check_language, stop_words)))
+    analyzer = functools.partial(extract_features, languages=tuple(map(check_language, stop_words)))
     try:
-        return method(TfidfVectorizer(sublinear_tf=True, analyzer=words, **settings), texts)
+        return method(TfidfVectorizer(sublinear_tf=True, analyzer=analyzer, **settings), texts)
     except ValueError as error:  # scikit-learn's "empty vocabulary"
         raise DataError(f"TF-IDF cannot be fitted on these {len(texts)} texts: {error}") from error
 
@@ -120,7 +119,7 @@ class TfidfScores(CosineScores):
     """Cosine similarity of TF-IDF vectors with sublinear term frequencies.
 
     Args:
-        texts: The texts, also used to fit vocabulary and idf.
+        texts: The texts; vocabulary and idf are fitted on them.
         **settings: Settings of :func:`fit_tfidf`. English papers are retrieved best with ``stop_words=["en"],
             min_df=2``.
 
@@ -153,7 +152,7 @@ def bootstrap_interval(values: ArrayLike, seed: int = 0) -> tuple[float, float]:
     if data.ndim != 1 or len(data) < 2:
         raise DataError(f"Expected a one-dimensional array of at least 2 values, got shape {data.shape}.")
     batch, generator = row_blocks(RESAMPLES, len(data))[0].stop, np.random.default_rng(seed)
-    drawn = bootstrap((data,), np.mean, n_resamples=RESAMPLES, batch=batch, method="percentile", random_state=generator)
-    tail = (1.0 - LEVEL) / 2.0
-    low, high = np.quantile(drawn.bootstrap_distribution, [tail, 1.0 - tail])
+    options = {"n_resamples": RESAMPLES, "batch": batch, "method": "percentile", "random_state": generator}
+    means = bootstrap((data,), np.mean, **options).bootstrap_distribution
+    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)

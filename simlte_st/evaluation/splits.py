@@ -1,4 +1,4 @@
-"""Labels, samples, training and test sets, and few-shot draws for evaluations."""
+"""Sample documents, split them into training and test sets, and draw few-shot examples."""
 
 from __future__ import annotations
 
@@ -15,58 +15,52 @@ from numpy.typing import NDArray
 
 from simlte_st.arguments import Count, CountOrZero, Seed, check_arguments
 from simlte_st.errors import DataError
+from simlte_st.models.vectors import Ints
 from simlte_st.reading.document import Document, text_key
 
 logger = logging.getLogger(__name__)
 
 Label = str | int
 
-PROBE_LEAST = 4
-"""Minimum number of documents of a class for a probe on held-out documents: two to learn from, two to score."""
+MIN_CLASS_SIZE = 4
+"""Minimum size of a class for a probe on held-out documents: two to learn from, two to score."""
 
 TRAIN, TEST, NEITHER = 0, 1, -1
-
-TestShare = Annotated[float, Interval(gt=0, lt=1)]
-"""A share that leaves some documents for the other part."""
 
 Sample = Annotated[int, Interval(ge=2, le=2**31 - 1)]
 """Sample size."""
 
 
-def number_labels(train: Sequence[Label], test: Sequence[Label]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def number_labels(train: Sequence[Label], test: Sequence[Label]) -> tuple[Ints, Ints]:
     """Return the class numbers of training and test labels.
 
-    Classes that occur only in the test labels come last: no probe can predict them, and they count as missed.
+    Classes that occur only in the test labels come last: no probe can predict them, so they count as misses.
     """
     if len(train) == 0 or len(test) == 0:
         raise DataError(f"A probe needs training and test labels, got {len(train)} and {len(test)}.")
-    parts = plain_labels(train), plain_labels(test)
-    classes = sorted(set(parts[0]))
-    unseen = sorted(set(parts[1]) - set(classes))
+    train, test = plain_labels(train), plain_labels(test)
+    classes = sorted(set(train))
     if len(classes) < 2:
         raise DataError(f"A probe needs at least two classes in the training labels, got {classes}.")
-    index = {label: number for number, label in enumerate(classes + unseen)}
-    first, second = (np.array([index[label] for label in part], dtype=np.int64) for part in parts)
-    return first, second
+    numbers = {label: number for number, label in enumerate([*classes, *sorted(set(test) - set(classes))])}
+    train_numbers, test_numbers = ([numbers[label] for label in labels] for labels in (train, test))
+    return np.array(train_numbers, dtype=np.int64), np.array(test_numbers, dtype=np.int64)
 
 
-def list_labels(labels: Sequence[Label], most: int = 10) -> str:
-    """Return the first labels as text, with the number of the others."""
-    more = len(labels) - most
-    return ", ".join(map(str, labels[:most])) + (f" and {more} more" if more > 0 else "")
+def list_labels(labels: Sequence[Label], limit: int = 10) -> str:
+    """Return the first labels as text, with the number of the remaining ones."""
+    remaining = len(labels) - limit
+    return ", ".join(map(str, labels[:limit])) + (f" and {remaining} more" if remaining > 0 else "")
 
 
 def warn_of_classes(train: Sequence[Label], test: Sequence[Label], shots: int) -> None:
     """Warn about classes with fewer than ``shots`` training examples, or none."""
     counts = Counter(plain_labels(train))
-    few = [f"{label} ({count})" for label, count in sorted(counts.items()) if count < shots]
-    if few:
-        logger.warning("Classes with fewer than %d examples, all used in each draw: %s", shots, list_labels(few))
-    unseen = sorted(set(plain_labels(test)) - set(counts))
-    if unseen:
-        logger.warning(
-            "%d of the test classes have no training example and count as missed: %s", len(unseen), list_labels(unseen)
-        )
+    if small := [f"{label} ({count})" for label, count in sorted(counts.items()) if count < shots]:
+        logger.warning("Classes with fewer than %d examples, all used in each draw: %s", shots, list_labels(small))
+    if unseen := sorted(set(plain_labels(test)) - set(counts)):
+        message = "%d of the test classes have no training example and count as misses: %s"
+        logger.warning(message, len(unseen), list_labels(unseen))
 
 
 def plain_labels(labels: Sequence[Label]) -> list[Label]:
@@ -82,87 +76,87 @@ def plain_labels(labels: Sequence[Label]) -> list[Label]:
 
 @check_arguments
 def stratified_split(
-    classes: NDArray[np.int32], keys: NDArray[np.int64], test_share: TestShare, seed: Seed
+    classes: NDArray[np.int32], keys: Ints, test_share: Annotated[float, Interval(gt=0, lt=1)], seed: Seed
 ) -> NDArray[np.int8]:
     """Assign each document to :data:`TRAIN`, :data:`TEST` or :data:`NEITHER`, with the same share of every class.
 
     The seed and the texts determine the order of a class, whose first documents form the test set. So the split does
     not depend on the order of the documents, and duplicates in a class stay together.
     """
-    sides = np.full(len(classes), NEITHER, dtype=np.int8)
-    sides[classes >= 0] = TRAIN
-    places = _mix(keys, seed)
-    order = np.lexsort((places, classes))
+    split = np.where(classes >= 0, TRAIN, NEITHER).astype(np.int8)
+    hashes = _mix(keys, seed)
+    order = np.lexsort((hashes, classes))
     starts = np.searchsorted(classes[order], np.arange(classes.max(initial=-1) + 2))
     for start, stop in itertools.pairwise(starts):
         members = order[start:stop]
-        sides[members[: _test_size(places[members], test_share)]] = TEST
-    return sides
+        split[members[: _test_size(hashes[members], test_share)]] = TEST
+    return split
 
 
-def _test_size(places: NDArray[np.uint64], share: float) -> int:
-    """Return the test size of a class: the wanted size, adjusted to keep duplicates together."""
-    wanted = min(round(len(places) * share), len(places) - 1)
-    ends = np.flatnonzero(places[1:] != places[:-1]) + 1  # sizes at which duplicates stay together
-    if wanted < 1 or not len(ends):
+def _test_size(hashes: NDArray[np.uint64], share: float) -> int:
+    """Return the number of test documents of a class, adjusted to keep duplicates together."""
+    size = min(round(len(hashes) * share), len(hashes) - 1)
+    ends = np.flatnonzero(hashes[1:] != hashes[:-1]) + 1  # sizes that keep duplicates together
+    if size < 1 or not len(ends):
         return 0
-    return int(ends[min(int(np.searchsorted(ends, wanted)), len(ends) - 1)])
+    return int(ends[min(int(np.searchsorted(ends, size)), len(ends) - 1)])
 
 
-def _mix(keys: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
-    """Hash keys with the seed (SplitMix64's finaliser, a bijection: distinct keys stay distinct)."""
+def _mix(keys: Ints, seed: int) -> NDArray[np.uint64]:
+    """Hash keys with the seed, by SplitMix64's finaliser: a bijection, so distinct keys stay distinct."""
     salt = int.from_bytes(hashlib.blake2b(str(seed).encode(), digest_size=8).digest(), "big")
-    mixed = keys.view(np.uint64) ^ np.uint64(salt)
+    hashes = keys.view(np.uint64) ^ np.uint64(salt)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return np.asarray(mixed ^ (mixed >> np.uint64(31)), dtype=np.uint64)
+        hashes = (hashes ^ (hashes >> np.uint64(shift))) * np.uint64(factor)
+    return np.asarray(hashes ^ (hashes >> np.uint64(31)), dtype=np.uint64)
 
 
 @check_arguments
-def sample_documents(documents: Iterable[Document], most: int, seed: int) -> list[Document]:
+def sample_documents(documents: Iterable[Document], most: Sample, seed: Seed) -> list[Document]:
     """Draw a random sample of documents, in their original order. Labelled documents are drawn first.
 
-    A reader is read twice, to count and to draw; memory holds only the sample.
+    A reader is read twice, to count and to draw; only the sample is held in memory.
 
     Args:
         documents: A list of documents, or a reader.
         most: Maximum size of the sample.
         seed: Random seed of the sample.
     """
-    rows = set(labelled_first([bool(document.label) for document in documents], most, seed))
+    rows = set(sample_labelled_first([bool(document.label) for document in documents], most, seed))
     return [document for row, document in enumerate(documents) if row in rows]
 
 
 @check_arguments
-def sample_rows(count: CountOrZero, most: Sample, seed: Seed) -> list[int]:
-    """Return up to ``most`` distinct random numbers below ``count``, ascending."""
-    if count <= most:
+def sample_rows(count: CountOrZero, size: Sample, seed: Seed) -> list[int]:
+    """Return up to ``size`` distinct random numbers below ``count``, ascending."""
+    if count <= size:
         return list(range(count))
-    return sorted(np.random.default_rng(seed).choice(count, size=most, replace=False).tolist())
+    return sorted(np.random.default_rng(seed).choice(count, size=size, replace=False).tolist())
 
 
-def labelled_first(labelled: Sequence[bool], most: int, seed: int) -> list[int]:
-    """Return up to ``most`` random rows, ascending; unlabelled ones only where labelled ones are too few."""
-    mask = np.array(labelled, dtype=bool)
-    first, rest = np.flatnonzero(mask), np.flatnonzero(~mask)
-    drawn = first[sample_rows(len(first), most, seed)]
-    more = np.random.default_rng(seed).choice(rest, min(len(rest), most - len(drawn)), replace=False)
-    return sorted([*drawn.tolist(), *more.tolist()])
+def sample_labelled_first(has_label: Sequence[bool], size: int, seed: int) -> list[int]:
+    """Return up to ``size`` random rows, ascending; unlabelled ones only if there are too few labelled ones."""
+    mask = np.array(has_label, dtype=bool)
+    labelled_rows, unlabelled_rows = np.flatnonzero(mask), np.flatnonzero(~mask)
+    sample = labelled_rows[sample_rows(len(labelled_rows), size, seed)]
+    shortfall = min(len(unlabelled_rows), size - len(sample))
+    unlabelled_sample = np.random.default_rng(seed).choice(unlabelled_rows, shortfall, replace=False)
+    return sorted([*sample.tolist(), *unlabelled_sample.tolist()])
 
 
 @check_arguments
 def split_by_label(
     documents: Sequence[Document], test_share: float, seed: int
 ) -> tuple[list[Document], list[Document]]:
-    """Split labelled documents into training and test set, stratified by class, with duplicates on one side.
+    """Split labelled documents into a training and a test set, stratified by class; duplicates stay together.
 
     Args:
         documents: The labelled documents.
-        test_share: Share of the documents in the test set, in (0, 1).
+        test_share: Share of test documents, in (0, 1).
         seed: Random seed of the split.
 
     Returns:
-        Training and test documents.
+        The training and test documents.
 
     Raises:
         DataError: A document has no label, or a class has only one document.
@@ -184,34 +178,32 @@ def divide_rows(
 ) -> tuple[list[int], list[int]]:
     """Return the rows of training and test set; see :func:`stratified_split`."""
     names, classes, counts = np.unique(plain_labels(labels), return_inverse=True, return_counts=True)
-    if (counts < 2).any():
-        alone = names[counts < 2].tolist()
+    if singletons := names[counts < 2].tolist():
         raise DataError(
-            f"The documents cannot be split by class: {len(alone)} of the classes have only one document "
-            f"({list_labels(alone)}). Leave these out, or set test_data= to score on other documents."
+            f"The documents cannot be split by class: {len(singletons)} of the classes have only one document "
+            f"({list_labels(singletons)}). Leave these out, or set test_data= to score on other documents."
         )
     keys = np.array([text_key(text) for text in texts], dtype=np.int64)
-    sides = stratified_split(classes.astype(np.int32), keys, test_share, seed)
-    train, test = (np.flatnonzero(sides == side).tolist() for side in (TRAIN, TEST))
+    split = stratified_split(classes.astype(np.int32), keys, test_share, seed)
+    train, test = (np.flatnonzero(split == part).tolist() for part in (TRAIN, TEST))
     if not test:
         raise DataError("The documents cannot be split by class: the documents of each class are duplicates.")
     return train, test
 
 
-def warn_of_copies(train: Iterable[str], test: Sequence[str]) -> None:
+def warn_of_duplicates(train: Iterable[str], test: Sequence[str]) -> None:
     """Warn about test texts that duplicate a training text."""
-    known = {text_key(text) for text in train}
-    copies = sum(text_key(text) in known for text in test)
-    if copies:
-        logger.warning(
-            "%d of %d test texts are duplicates of training texts: scores will be too high.", copies, len(test)
-        )
+    keys = set(map(text_key, train))
+    if duplicates := sum(text_key(text) in keys for text in test):
+        message = "%d of %d test texts are duplicates of training texts: scores will be too high."
+        logger.warning(message, duplicates, len(test))
 
 
-def probe_rows(documents: Sequence[Document], least: int = PROBE_LEAST) -> list[int]:
-    """Return the rows of documents in classes of ``least`` or more, large enough for a probe."""
-    counts = Counter(document.label for document in documents)
-    return [row for row, each in enumerate(documents) if each.label and counts[each.label] >= least]
+def probe_rows(documents: Sequence[Document], min_class_size: int = MIN_CLASS_SIZE) -> list[int]:
+    """Return the rows of the documents in classes that are large enough for a probe."""
+    labels = [document.label for document in documents]
+    counts = Counter(labels)
+    return [row for row, label in enumerate(labels) if label and counts[label] >= min_class_size]
 
 
 def document_labels(documents: Sequence[Document]) -> list[str]:
@@ -231,7 +223,7 @@ def draw_shots(labels: Sequence[Any], shots: Count, draw: CountOrZero, seed: See
 
     Args:
         labels: The labels to draw from, strings or integers.
-        shots: Number of examples per class, or all examples of a smaller class.
+        shots: Number of examples per class; of smaller classes, all examples.
         draw: Number of the draw, from 0. Draws are independent.
         seed: Random seed; the draws also depend on the labels.
 
@@ -241,11 +233,8 @@ def draw_shots(labels: Sequence[Any], shots: Count, draw: CountOrZero, seed: See
     Raises:
         DataError: The labels mix strings and integers.
     """
-    members: dict[Label, list[int]] = {}
-    for index, label in enumerate(plain_labels(labels)):
-        members.setdefault(label, []).append(index)
-    generator = np.random.default_rng([seed, draw])
-    drawn: list[int] = []
-    for _, indices in sorted(members.items()):
-        drawn.extend(generator.choice(indices, min(shots, len(indices)), replace=False).tolist())
-    return sorted(drawn)
+    _, classes, sizes = np.unique(plain_labels(labels), return_inverse=True, return_counts=True)
+    members = np.split(np.argsort(classes, kind="stable"), np.cumsum(sizes)[:-1])
+    rng = np.random.default_rng([seed, draw])
+    shots_by_class = [rng.choice(rows, min(shots, len(rows)), replace=False) for rows in members]
+    return sorted(np.concatenate(shots_by_class).tolist())

@@ -1,4 +1,4 @@
-"""Markdown tables that also read well as plain text."""
+"""Format Markdown tables that also read well as plain text."""
 
 from __future__ import annotations
 
@@ -15,16 +15,8 @@ def in_interval(mean: float, low: float, high: float) -> str:
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a Markdown table; the first column is aligned left, the others right."""
-    widths = [max(len(str(row[column])) for row in [header, *rows]) for column in range(len(header))]
-
-    def line(cells: Sequence[str]) -> str:
-        padded = [
-            cell.ljust(width) if column == 0 else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
-        ]
-        return "| " + " | ".join(padded) + " |"
-
-    rule = (
-        "|" + "|".join("-" * (width + 1) + ("-" if column == 0 else ":") for column, width in enumerate(widths)) + "|"
-    )
-    return "\n".join([line(header), rule, *(line(row) for row in rows)])
+    widths = [max(map(len, cells)) for cells in zip(header, *rows, strict=True)]
+    formats = [f"{{:{'>' if column else '<'}{width}}}" for column, width in enumerate(widths)]
+    lines = ["| " + " | ".join(formats).format(*cells) + " |" for cells in [header, *rows]]
+    rules = ["-" * (width + 1) + (":" if column else "-") for column, width in enumerate(widths)]
+    return "\n".join([lines[0], f"|{'|'.join(rules)}|", *lines[1:]])

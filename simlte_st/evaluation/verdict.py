@@ -1,14 +1,15 @@
-"""Did training help? A verdict from documents alone, and from labels if there are any."""
+"""Decide whether training helped, from documents alone and from labels if there are any."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from simlte_st.errors import DataError, format_count
 from simlte_st.evaluation.scores import bootstrap_interval
@@ -24,16 +25,16 @@ Word = Literal["helped", "hurt", "no clear difference", "too few documents"]
 RECORD_FILE = Path(__file__).with_name("verdict_record.json")
 """Regression of the verdict and its record on unseen runs, written by ``python -m benchmarks.bank.page``."""
 
-FEWEST = 30
+MIN_DOCUMENTS = 30
 """Minimum number of documents for a verdict (``benchmarks/results/verdict.md``)."""
 
 LIKELY = 0.7
 """Minimum probability for the verdict "helped"."""
 
-UNLIKE = "The probability behind this was fitted to trained models and their bases, not to other differences."
-"""The record of comparisons that are not of a trained model with its base."""
+NO_RECORD = "The probability behind this was fitted to trained models and their bases, not to other differences."
+"""Caveat for comparisons other than that of a trained model with its base."""
 
-MOST_ERRORS = 10.0
+MAX_ERRORS = 10.0
 """Limit of a difference in standard errors."""
 
 
@@ -56,7 +57,7 @@ class Difference:
     high: float
 
     @classmethod
-    def of(cls, base: Sequence[float] | np.ndarray, model: Sequence[float] | np.ndarray, seed: int = 0) -> Difference:
+    def of(cls, base: ArrayLike, model: ArrayLike, seed: int = 0) -> Difference:
         """Return the difference of values that are paired by document or by draw."""
         before, after = np.asarray(base, dtype=np.float64), np.asarray(model, dtype=np.float64)
         low, high = bootstrap_interval(after - before, seed=seed)
@@ -81,15 +82,15 @@ class Difference:
 def in_errors(mean: float, low: float, high: float) -> float:
     """Return a difference in standard errors, limited to [-10, 10]."""
     error = (high - low) / (2 * 1.96)
-    return 0.0 if error <= 0 else float(np.clip(mean / error, -MOST_ERRORS, MOST_ERRORS))
+    return 0.0 if error <= 0 else float(np.clip(mean / error, -MAX_ERRORS, MAX_ERRORS))
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """Verdict on whether a model is better than its base.
 
-    Without labels, it cannot know what the vectors will be used for. It does not compare models that read different
-    numbers of tokens, because agreement grows with the tokens read.
+    Without labels, it cannot know what the vectors will be used for. Both models must read the same number of tokens,
+    because agreement grows with the tokens read.
 
     Attributes:
         structure: Agreement of the halves of held-out documents on their neighbours, paired by document
@@ -100,7 +101,7 @@ class Verdict:
         documents: Number of documents.
         probe: Macro-F1 with few labelled documents per class, with an interval over documents and draws; None without
             labels.
-        scored: Number of labelled documents that the probe was scored on.
+        scored: Number of labelled documents on which the probe was scored.
         similarities: Agreement of the halves on their similarities to other documents, for static models, which have
             their own regression and record (:func:`~simlte_st.evaluation.halves.similarity_agreement`); None for
             encoders.
@@ -118,7 +119,7 @@ class Verdict:
 
     @property
     def probability(self) -> float:
-        """Probability, from documents alone, that labels would call the model better.
+        """Probability, estimated from documents alone, that the model is better by labels.
 
         A logistic regression on three differences in standard errors, fitted to the labels of our benchmark
         (``benchmarks/results/verdict.md``). For static models it uses only the difference of similarities, in points,
@@ -126,7 +127,8 @@ class Verdict:
         """
         if self.similarities is not None:
             return predict_probability([100 * self.similarities.mean], static=True)
-        return predict_probability([each.in_errors for each in (self.structure, self.words, self.split_half)])
+        measures = self.structure, self.words, self.split_half
+        return predict_probability([difference.in_errors for difference in measures])
 
     @property
     def signs(self) -> set[int]:
@@ -136,48 +138,47 @@ class Verdict:
         document clearly agree on fewer neighbours (static models: less on similarities).
         """
         documents = 1 if self.probability >= LIKELY else min((self.similarities or self.structure).sign, 0)
-        return {documents, 0 if self.probe is None or self.scored < FEWEST else self.probe.sign}
+        return {documents, 0 if self.probe is None or self.scored < MIN_DOCUMENTS else self.probe.sign}
 
     @property
     def word(self) -> Word:
         """The verdict of documents and probe; ``"no clear difference"`` if they contradict each other."""
-        if self.documents < FEWEST:
+        if self.documents < MIN_DOCUMENTS:
             return "too few documents"
-        if self.signs >= {1, -1} or self.signs == {0}:
+        if self.signs in ({1, -1}, {0}):
             return "no clear difference"
         return "helped" if 1 in self.signs else "hurt"
 
     def summary(self, longer: bool = False) -> str:
         """Return the verdict as text; ``longer`` adds the record of encoders with longer training."""
-        measured = (self.structure, self.words, self.split_half, self.similarities, self.probe)
-        if all(each is None or each.low == each.high == 0 for each in measured):
+        differences = (self.structure, self.words, self.split_half, self.similarities, self.probe)
+        if all(difference is None or difference.low == difference.high == 0 for difference in differences):
             return "Model and base give the same results on these documents."
-        named = f"{self.change.capitalize()} {self.word}: the" if self.change else "The"
+        subject = f"{self.change.capitalize()} {self.word}: the" if self.change else "The"
         whether = f"whether {self.change} helped" if self.change else "whether the model is better than its base"
+        minimum = f"and {MIN_DOCUMENTS} are needed."
         lines = [
             {
-                "helped": f"{named} model is probably better than its base.",
-                "hurt": f"{named} model is probably worse than its base.",
+                "helped": f"{subject} model is probably better than its base.",
+                "hurt": f"{subject} model is probably worse than its base.",
                 "no clear difference": f"It is not clear {whether}.",
-                "too few documents": f"Too few documents to tell {whether}: {self.documents}, and {FEWEST} are needed.",
+                "too few documents": f"Too few documents to tell {whether}: {self.documents}, {minimum}",
             }[self.word]
         ]
-        if self.probe is not None:
-            if self.scored < FEWEST:
-                lines.append(f"Too few labelled documents for a probe: {self.scored}, and {FEWEST} are needed.")
-            elif self.documents >= FEWEST and self.signs >= {1, -1}:
-                lines.append(
-                    "Documents and labels contradict each other: documents alone call the model better with "
-                    f"probability {self.probability:.0%}, but its probe differs by {self.probe.in_points()[-1]} points."
-                )
-        elif self.word != "too few documents":
-            lines += [
-                record_in_words(self.probability, static=self.similarities is not None)
-                if self.change == "training"
-                else UNLIKE,
-                *([longer_in_words()] if longer and self.similarities is None else []),
-                "It cannot know what you will use the vectors for; a few labels would settle it.",
-            ]
+        if self.probe is not None and self.scored < MIN_DOCUMENTS:
+            lines.append(f"Too few labelled documents for a probe: {self.scored}, {minimum}")
+        elif self.word == "too few documents":
+            pass  # the first line says it
+        elif self.probe is None:
+            is_static = self.similarities is not None
+            lines.append(record_in_words(self.probability, is_static) if self.change == "training" else NO_RECORD)
+            lines += [longer_in_words()] if longer and not is_static else []
+            lines.append("It cannot know what you will use the vectors for; a few labels would settle it.")
+        elif self.signs == {1, -1}:
+            lines.append(
+                "Documents and labels contradict each other: documents alone call the model better with probability "
+                f"{self.probability:.0%}, but its probe differs by {self.probe.in_points()[-1]} points."
+            )
         return " ".join(lines)
 
     def table(self) -> str:
@@ -187,10 +188,10 @@ class Verdict:
             "neighbours that share most words": self.words,
             "halves that find each other": self.split_half,
             "same similarities of both halves": self.similarities,
-            "probe with few labels, macro-F1": self.probe if self.scored >= FEWEST else None,
+            "probe with few labels, macro-F1": self.probe if self.scored >= MIN_DOCUMENTS else None,
         }
         header = [f"{self.documents:,} held-out documents, in %", "before", "after", "difference [95%]"]
-        return markdown_table(header, [[name, *each.in_points()] for name, each in rows.items() if each is not None])
+        return markdown_table(header, [[name, *row.in_points()] for name, row in rows.items() if row is not None])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as JSON values."""
@@ -208,9 +209,9 @@ def _record(static: bool = False) -> dict[str, Any]:
 
 
 def predict_probability(values: Sequence[float], static: bool = False) -> float:
-    """Return :attr:`Verdict.probability` for three differences in standard errors (static: one in points)."""
-    fitted = _record(static)["regression"]
-    return float(1 / (1 + np.exp(-fitted["intercept"] - np.dot(fitted["weights"], values))))
+    """Return :attr:`Verdict.probability` for three differences in standard errors (static models: one, in points)."""
+    regression = _record(static)["regression"]
+    return float(1 / (1 + np.exp(-regression["intercept"] - np.dot(regression["weights"], values))))
 
 
 def is_between(probability: float, low: float, high: float) -> bool:
@@ -220,7 +221,8 @@ def is_between(probability: float, low: float, high: float) -> bool:
 
 def record_in_words(probability: float, static: bool = False) -> str:
     """Return the record of benchmark runs with a similar probability, as a sentence."""
-    [bin_] = [each for each in _record(static)["calibration"] if is_between(probability, each["from"], each["to"])]
+    bins = _record(static)["calibration"]
+    [bin_] = [runs for runs in bins if is_between(probability, runs["from"], runs["to"])]
     runs = format_count(bin_["better"] + bin_["unclear"] + bin_["worse"], "run")
     return (
         f"In our benchmark, {runs}{' with static models' * static} looked like this one: labels called "
@@ -229,19 +231,19 @@ def record_in_words(probability: float, static: bool = False) -> str:
 
 
 def is_longer(steps: int, tokens: int | None) -> bool:
-    """Return whether a training run is longer than almost all runs that the verdict was fitted to."""
-    than = _record()["longer"]
-    return steps > than["steps"] or tokens is None or tokens > than["tokens"]
+    """Return whether a training run is longer than almost all runs to which the verdict was fitted."""
+    longer = _record()["longer"]
+    return steps > longer["steps"] or tokens is None or tokens > longer["tokens"]
 
 
 def longer_in_words() -> str:
     """Return the record of the verdict for longer training runs, as a sentence."""
-    than = _record()["longer"]
-    better, worse = than["better"], than["worse"]
+    longer = _record()["longer"]
+    runs = longer["better"] + longer["unclear"] + longer["worse"]
     return (
-        f"Almost all of those had {than['steps']} steps and views of {than['tokens']} tokens; of "
-        f"{better + than['unclear'] + worse} longer ones that would have been called helped, labels called {better} "
-        f"better and {worse or 'none'} worse."
+        f"Almost all of those had {longer['steps']} steps and views of {longer['tokens']} tokens; of {runs} longer "
+        f"ones that would have been called helped, labels called {longer['better']} better and "
+        f"{longer['worse'] or 'none'} worse."
     )
 
 
@@ -273,29 +275,24 @@ def give_verdict(
     """
     if base.words is None or model.words is None:
         raise DataError("A verdict compares two models, not TF-IDF.")
-    refusal = why_not_compared(base, model)
-    if refusal is not None:
-        raise DataError(refusal)
-    probe = None
+    if (reason := why_incomparable(base, model)) is not None:
+        raise DataError(reason)
+    structure = Difference.of(base.structure.scores, model.structure.scores, seed=seed)
+    words = Difference.of(base.words.scores, model.words.scores, seed=seed)
+    split_half = Difference.of(1.0 / base.split_half.ranks, 1.0 / model.split_half.ranks, seed=seed)
+    verdict = Verdict(structure, words, split_half, base.structure.documents, change=change)
+    if base.similarities is not None and model.similarities is not None:
+        similarities = Difference.of(base.similarities.scores, model.similarities.scores, seed=seed)
+        verdict = replace(verdict, similarities=similarities)
     if probes is not None:
         before, after = probes
-        interval = after.interval(seed, base=before)
-        probe = Difference(before.macro_f1, after.macro_f1, after.macro_f1 - before.macro_f1, *interval)
-    return Verdict(
-        Difference.of(base.structure.scores, model.structure.scores, seed=seed),
-        Difference.of(base.words.scores, model.words.scores, seed=seed),
-        Difference.of(1.0 / base.split_half.ranks, 1.0 / model.split_half.ranks, seed=seed),
-        base.structure.documents,
-        probe,
-        0 if probes is None else len(probes[0].draws[0].test),
-        None
-        if base.similarities is None or model.similarities is None
-        else Difference.of(base.similarities.scores, model.similarities.scores, seed=seed),
-        change,
-    )
+        gain, interval = after.macro_f1 - before.macro_f1, after.interval(seed, base=before)
+        probe = Difference(before.macro_f1, after.macro_f1, gain, *interval)
+        verdict = replace(verdict, probe=probe, scored=len(before.draws[0].test))
+    return verdict
 
 
-def why_not_compared(base: HalvesComparison, model: HalvesComparison) -> str | None:
+def why_incomparable(base: HalvesComparison, model: HalvesComparison) -> str | None:
     """Return why two models cannot be compared without labels, or None if they can."""
     if (base.similarities is None) != (model.similarities is None):
         return (
@@ -304,9 +301,9 @@ def why_not_compared(base: HalvesComparison, model: HalvesComparison) -> str | N
         )
     if base.reads == model.reads:
         return None
-    lengths = ["all" if each.reads is None else f"{each.reads:,}" for each in (base, model)]
+    base_reads, model_reads = ("all" if reads is None else f"{reads:,}" for reads in (base.reads, model.reads))
     return (
-        f"The base reads {lengths[0]} tokens of a text and the model {lengths[1]}. Agreement grows with the tokens "
+        f"The base reads {base_reads} tokens of a text and the model {model_reads}. Agreement grows with the tokens "
         "read, so a verdict needs the same number for both. Compare them with a probe on labels, or set the same "
         "max_seq_length for both."
     )

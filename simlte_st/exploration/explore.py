@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from annotated_types import Interval
 
@@ -13,19 +13,22 @@ from simlte_st.arguments import Count, Seed, check_arguments
 from simlte_st.errors import ConfigurationError
 from simlte_st.extras import check_installed
 from simlte_st.files import atomic_path, check_apart, check_file
-from simlte_st.models.names import check_model
-from simlte_st.reading.documents import read_documents
+from simlte_st.models.names import ModelSource, check_model
+from simlte_st.reading.document import DocumentSource
+from simlte_st.reading.documents import DocumentReader, read_documents
 from simlte_st.reading.reader import ReadReport
 from simlte_st.search.settings import check_encoder, is_index, read_settings
 from simlte_st.words.languages import check_language
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from simlte_st.exploration.page import Exploration
     from simlte_st.exploration.topics import Stability
+    from simlte_st.search import Index
 
-HALVED = 1_000
+    ModelOrIndex: TypeAlias = ModelSource | Index
+else:
+    ModelOrIndex = ModelSource
+
+MAX_HALVES = 1_000
 """Maximum number of documents that are split into halves to choose the number of topics."""
 
 
@@ -39,7 +42,7 @@ class ExploreReport:
         documents: Number of documents.
         topics: Name and number of documents of each topic.
         none: Number of documents without a topic.
-        stability: Agreement of halves of documents on this number of topics.
+        stability: Agreement of document halves on this number of topics.
         trustworthiness: How well the map keeps neighbours, from 0 to 1.
         copies: Number of exact and near-duplicates of an earlier document.
         reading: Report of reading the documents; None for an index.
@@ -66,20 +69,18 @@ class ExploreReport:
         ]
         return "\n".join(lines)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the report as JSON values."""
-        values = asdict(self)
-        del values["reading"]
-        return values
+        return {name: value for name, value in asdict(self).items() if name != "reading"}
 
 
 @check_arguments
 def explore(
-    model: Any,
-    source: Any = None,
+    model: ModelOrIndex,
+    source: DocumentSource | None = None,
     *,
     output: str | os.PathLike[str],
-    index_model: Any = None,
+    index_model: ModelSource | None = None,
     title: str | None = None,
     topics: Annotated[int, Interval(ge=2, le=2**31 - 1)] | None = None,
     language: str | None = None,
@@ -93,20 +94,20 @@ def explore(
     """Write a page with the topics, map and near-duplicates of a corpus, and a table.
 
     Memory holds the documents and their vectors. Encoding takes most of the time: for a large corpus, build an index
-    first, which can be resumed, and explore that. An index with passages needs no more encoding; otherwise halves of
-    up to a thousand documents are encoded to choose the number of topics.
+    first, which can be resumed, and explore that. An index with passages needs no more encoding; otherwise the halves
+    of up to a thousand documents are encoded to choose the number of topics.
 
     Args:
         model: Folder or name of a model, or a loaded one, for the documents of ``source=``. Or an index, or its folder.
         source: Anything that :func:`~simlte_st.data.read_documents` takes or returns; None for an index.
         output: Path of the page, ending in .html. The table has the same name with .parquet: id, x, y, topic (-1 for
             none), topic_name, copy_group (the id of its first document), text, and all columns of the source.
-        index_model: Model of the index, if it has been moved.
+        index_model: Model of the index, if the model has been moved.
         title: Column of titles (default: title, headline, subject or name, or the first line of each document).
-        topics: Number of topics (default: the number on which the halves of documents agree most).
+        topics: Number of topics (default: the number on which document halves agree best).
         language: ISO 639-1 code of the documents' language, for the endings and stop words in topic names (default:
             detected for each document).
-        similarity: Minimum share of five-word runs in common for near-duplicates; above 0 and at most 1.
+        similarity: Minimum share of five-word runs that near-duplicates have in common; above 0 and at most 1.
         batch_size: Batch size for encoding.
         device: Where to compute: cpu, cuda, cuda:1 or mps (default: a GPU, if there is one).
         seed: Random seed of the topics and the map.
@@ -114,7 +115,7 @@ def explore(
         progress: Show progress bars.
 
     Returns:
-        Paths of the page and the table, and their main numbers.
+        The paths of the page and the table, and their main numbers.
 
     Raises:
         ConfigurationError: A file exists or cannot be written, or a value is out of range.
@@ -143,39 +144,42 @@ def explore(
     from simlte_st.exploration.topics import find_topics
     from simlte_st.views.duplicates import find_duplicates
 
-    how: dict[str, Any] = {"batch_size": batch_size, "progress": progress}
-    corpus, encoder = open_corpus(model, reader, index_model, title=title, device=device, **how)
-    halves = encode_halves(corpus, encoder, HALVED, language=language, seed=seed, **how)
+    corpus, encoder = open_corpus(
+        model, reader, index_model, title=title, batch_size=batch_size, device=device, progress=progress
+    )
+    halves = encode_halves(
+        corpus, encoder, MAX_HALVES, language=language, batch_size=batch_size, seed=seed, progress=progress
+    )
     clusters = find_topics(corpus.vectors, halves, topics, seed=seed, progress=progress)
-    near, cosines = nearest_documents(corpus.vectors, progress=progress)
-    found = Exploration(
+    neighbours, cosines = nearest_documents(corpus.vectors, progress=progress)
+    exploration = Exploration(
         corpus=corpus,
         topics=clusters,
-        terms=topic_terms(corpus.texts, clusters.assigned, len(clusters.centres), language),
-        near=near,
+        terms=topic_terms(corpus.texts, clusters.by_document, len(clusters.centres), language),
+        neighbours=neighbours,
         cosines=cosines,
         layout=lay_out(corpus.vectors, seed=seed, progress=progress),
         duplicates=find_duplicates(corpus.texts, similarity=similarity, progress=progress),
         similarity=similarity,
     )
-    written, table = build_page(found), page.with_suffix(".parquet")
+    html, table = build_page(exploration), page.with_suffix(".parquet")
     with atomic_path(page, table) as temporary:
-        pq.write_table(_table(found), temporary.with_name(table.name))
-        temporary.write_text(written, encoding="utf-8")
+        pq.write_table(exploration.table(), temporary.with_name(table.name))
+        temporary.write_text(html, encoding="utf-8")
     return ExploreReport(
         page=str(page),
         table=str(table),
         documents=len(corpus.documents),
-        topics=list(zip(found.topic_names, clusters.sizes.tolist(), strict=True)),
-        none=clusters.none,
+        topics=list(zip(exploration.topic_names, clusters.sizes.tolist(), strict=True)),
+        none=clusters.outliers,
         stability=clusters.stability,
-        trustworthiness=found.layout.trustworthiness,
-        copies=found.duplicates.report.exact + found.duplicates.report.near,
+        trustworthiness=exploration.layout.trustworthiness,
+        copies=exploration.duplicates.report.exact + exploration.duplicates.report.near,
         reading=corpus.reading,
     )
 
 
-def _check_output(output: str | os.PathLike[str], reader: Any, overwrite: bool) -> Path:
+def _check_output(output: str | os.PathLike[str], reader: DocumentReader | None, overwrite: bool) -> Path:
     """Check early that the page and its table can be written and that bokeh is installed."""
     page = Path(output)
     if page.suffix.lower() not in (".html", ".htm"):
@@ -185,24 +189,3 @@ def _check_output(output: str | os.PathLike[str], reader: Any, overwrite: bool) 
         check_file(path, overwrite)
     check_installed("bokeh", "explore", "the page")
     return page
-
-
-def _table(found: Exploration) -> pa.Table:
-    import numpy as np
-    import pyarrow as pa
-
-    from simlte_st.exploration.corpus import TABLE_COLUMNS
-
-    corpus, topics, groups = found.corpus, found.topics.assigned.tolist(), found.duplicates.groups.tolist()
-    ids, names, sizes = [document.id for document in corpus.documents], found.topic_names, np.bincount(groups)
-    arrays = [
-        pa.array(ids, pa.string()),
-        pa.array(found.layout.places[:, 0], pa.float32()),
-        pa.array(found.layout.places[:, 1], pa.float32()),
-        pa.array(topics, pa.int32()),
-        pa.array([names[topic] if topic >= 0 else None for topic in topics], pa.string()),
-        pa.array([ids[group] if sizes[group] > 1 else None for group in groups], pa.string()),
-        pa.array(corpus.texts, pa.string()),
-    ]
-    own = {column.name: column.to_arrow() for column in corpus.columns}
-    return pa.table({**dict(zip(TABLE_COLUMNS, arrays, strict=True)), **own})

@@ -7,12 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from string import Template
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from simlte_st.extras import require
 
+if TYPE_CHECKING:
+    from bokeh.plotting import figure as Figure
 
-def bokeh(module: str) -> Any:
+
+def bokeh(module: str) -> ModuleType:
     """Import a module of bokeh."""
     return require(module, "explore", "the page")
 
@@ -22,25 +26,25 @@ def frame_page(
 ) -> str:
     """Return a complete page: head, style, header, body, and the scripts of bokeh and of the page."""
     resources = bokeh("bokeh.resources").Resources(mode="inline", components=list(components))
-    return Template(page_part("page.frame.html")).substitute(
+    return Template(read_asset("page.frame.html")).substitute(
         title=escape(title),
         about=about,
         links=" ".join(f'<a href="#{name}">{text}</a>' for name, text in links.items()),
-        style=page_part("page.css"),
+        style=read_asset("page.css"),
         body=body,
         bokeh="\n".join(f"<script>{script}</script>" for script in resources.js_raw),
-        script=page_part(script),
+        script=read_asset(script),
     )
 
 
-def page_part(name: str) -> str:
-    """Read a file of this package."""
+def read_asset(name: str) -> str:
+    """Read a template, style sheet or script of the page."""
     return files("simlte_st.exploration").joinpath(name).read_text(encoding="utf-8")
 
 
-def as_script(item: Mapping[str, Any]) -> str:
+def as_script(figure: Mapping[str, object]) -> str:
     """Return JSON that is safe inside a ``<script>``."""
-    return json.dumps(item).replace("<", "\\u003c")
+    return json.dumps(figure).replace("<", "\\u003c")
 
 
 def section(name: str, title: str, *parts: str) -> str:
@@ -49,42 +53,47 @@ def section(name: str, title: str, *parts: str) -> str:
 
 
 def about(text: str) -> str:
-    """Return a paragraph of explanation."""
+    """Return a paragraph of explanation, or nothing without a text."""
     return f'<p class="about">{escape(text)}</p>' if text else ""
+
+
+def plain_list(entries: Iterable[str]) -> str:
+    """Return a list without bullets. Entries are HTML."""
+    return f'<ul class="plain-list">{"".join(f"<li>{entry}</li>" for entry in entries)}</ul>'
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = ()) -> str:
     """Return a table. Cells are HTML; the columns in ``right`` hold numbers."""
+    attributes = [' class="right"' if column in right else "" for column in range(len(header))]
 
     def line(cells: Sequence[str], tag: str) -> str:
-        kinds = [' class="right"' if place in right else "" for place in range(len(cells))]
-        return "".join(f"<{tag}{kind}>{cell}</{tag}>" for cell, kind in zip(cells, kinds, strict=True))
+        return "".join(f"<{tag}{attribute}>{cell}</{tag}>" for cell, attribute in zip(cells, attributes, strict=True))
 
     body = "".join(f"<tr>{line(row, 'td')}</tr>" for row in rows)
     return f'<div class="scroll"><table><thead><tr>{line(header, "th")}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def clear_figure(**options: Any) -> Any:
+def clear_figure(**options: object) -> Figure:
     """Return a bokeh figure without tools and with a transparent background."""
     clear = {"background_fill_alpha": 0, "border_fill_alpha": 0, "outline_line_color": None}
-    return bokeh("bokeh.plotting").figure(tools="", **clear, **options)
+    figure: Figure = bokeh("bokeh.plotting").figure(tools="", **clear, **options)
+    return figure
 
 
-def figure_json(figure: Any) -> dict[str, Any]:
+def figure_json(figure: Figure) -> dict[str, object]:
     """Return a figure as JSON for ``Bokeh.embed.embed_item``."""
     figure.toolbar.logo = None
-    item: dict[str, Any] = bokeh("bokeh.embed").json_item(figure)
-    return item
+    return dict(bokeh("bokeh.embed").json_item(figure))
 
 
-def make_curve(steps: Sequence[int], values: Sequence[float], name: str) -> dict[str, Any]:
+def make_curve(steps: Sequence[int], values: Sequence[float], name: str) -> dict[str, object]:
     """Return a curve of logged values as JSON."""
     models = bokeh("bokeh.models")
     source = models.ColumnDataSource({"x": list(steps), "y": list(values)})
     figure = clear_figure(sizing_mode="stretch_width", height=280, x_axis_label="step", y_axis_label=name)
     figure.line("x", "y", source=source, line_width=2)
-    drawn = figure.scatter("x", "y", source=source, size=5)
+    points = figure.scatter("x", "y", source=source, size=5)
     tips = [("step", "@x"), (name, "@y{0.0000}")]
-    hover = models.HoverTool(renderers=[drawn], tooltips=tips, mode="vline")
+    hover = models.HoverTool(renderers=[points], tooltips=tips, mode="vline")
     figure.add_tools(hover, models.BoxZoomTool(), models.ResetTool())
     return figure_json(figure)

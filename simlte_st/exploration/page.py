@@ -1,4 +1,4 @@
-"""Write the page of a corpus: one file with the data, the map and the sections."""
+"""Build the page of a corpus, with its data, map and sections, and the table beside it."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from string import Template
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import pyarrow as pa
 
-from simlte_st.exploration.corpus import Corpus
-from simlte_st.exploration.html import as_script, bokeh, clear_figure, figure_json, frame_page, page_part
+from simlte_st.exploration.corpus import TABLE_COLUMNS, EncodedCorpus
+from simlte_st.exploration.html import as_script, bokeh, clear_figure, figure_json, frame_page, read_asset
 from simlte_st.exploration.layout import Layout
-from simlte_st.exploration.sections import Link, corpus_section, duplicates_section, topics_section
+from simlte_st.exploration.sections import corpus_section, duplicates_section, topics_section
 from simlte_st.exploration.topics import Topics
+from simlte_st.models.vectors import Floats, Ints
 from simlte_st.reading.columns import CLASSES, Column
 from simlte_st.views.duplicates import Duplicates
 
-SHOWN = 3_000
-"""Characters of each document that the page holds."""
+MAX_CHARACTERS = 3_000
+"""Maximum number of characters of a document on the page."""
 
 _TIP_CHARACTERS = 160  # of a text in a tooltip
 _TIP = (
@@ -31,7 +31,7 @@ _TIP = (
     "<b>@title</b><div>@about</div></div>"
 )
 _DECIMALS = 4
-_SHORT = 2  # terms of a topic's name on the map
+_MAP_TERMS = 2  # terms of a topic's name on the map
 _LINKS = {"map": "Map", "topics": "Topics", "duplicates": "Near-duplicates", "corpus": "Corpus"}
 
 
@@ -39,15 +39,15 @@ _LINKS = {"map": "Map", "topics": "Topics", "duplicates": "Near-duplicates", "co
 class Exploration:
     """The content of the page, the table and the report.
 
-    ``terms`` has the terms of each topic; ``near`` the rows of each document's nearest documents, and ``cosines`` their
-    cosines. ``similarity`` is the threshold of near-duplicates.
+    ``terms`` has the terms of each topic; ``neighbours`` the rows of each document's nearest documents, and ``cosines``
+    their cosines. ``similarity`` is the threshold of near-duplicates.
     """
 
-    corpus: Corpus
+    corpus: EncodedCorpus
     topics: Topics
     terms: Sequence[Sequence[str]]
-    near: NDArray[np.int64]
-    cosines: NDArray[np.float32]
+    neighbours: Ints
+    cosines: Floats
     layout: Layout
     duplicates: Duplicates
     similarity: float
@@ -57,85 +57,102 @@ class Exploration:
         """The name of each topic: its terms, joined by commas."""
         return [", ".join(terms) or f"topic {number}" for number, terms in enumerate(self.terms, start=1)]
 
-    def name_places(self) -> NDArray[np.float32]:
+    def name_places(self) -> Floats:
         """Return a position for each topic's name: the document nearest to the median of the topic's positions."""
-        middles = np.zeros((len(self.terms), 2), dtype=np.float32)
-        for topic in range(len(middles)):
-            own = self.layout.places[self.topics.assigned == topic]
-            if len(own):
-                middles[topic] = own[np.linalg.norm(own - np.median(own, axis=0), axis=1).argmin()]
-        return middles
+        name_places = np.zeros((len(self.terms), 2), dtype=np.float32)
+        for topic in range(len(name_places)):
+            places = self.layout.places[self.topics.by_document == topic]
+            if len(places):
+                name_places[topic] = places[np.linalg.norm(places - np.median(places, axis=0), axis=1).argmin()]
+        return name_places
+
+    def table(self) -> pa.Table:
+        """Return a table with a row for each document: :data:`TABLE_COLUMNS` and the columns of the source."""
+        topics, groups = self.topics.by_document.tolist(), self.duplicates.groups
+        ids, names, sizes = [document.id for document in self.corpus.documents], self.topic_names, np.bincount(groups)
+        arrays = [
+            pa.array(ids, pa.string()),
+            pa.array(self.layout.places[:, 0], pa.float32()),
+            pa.array(self.layout.places[:, 1], pa.float32()),
+            pa.array(topics, pa.int32()),
+            pa.array([names[topic] if topic >= 0 else None for topic in topics], pa.string()),
+            pa.array([ids[group] if sizes[group] > 1 else None for group in groups], pa.string()),
+            pa.array(self.corpus.texts, pa.string()),
+        ]
+        columns = {column.name: column.to_arrow() for column in self.corpus.columns}
+        return pa.table({**dict(zip(TABLE_COLUMNS, arrays, strict=True)), **columns})
 
 
-def build_page(found: Exploration) -> str:
+def build_page(exploration: Exploration) -> str:
     """Return the page as HTML."""
-    corpus = found.corpus
-    link: Link = lambda row: f'<a href="#document={row}"><bdi>{escape(corpus.titles[row])}</bdi></a>'  # noqa: E731
+    corpus, duplicates = exploration.corpus, exploration.duplicates
+
+    def link(row: int) -> str:
+        return f'<a href="#document={row}"><bdi>{escape(corpus.titles[row])}</bdi></a>'
+
     sections = (
-        topics_section(found.topic_names, found.topics, found.duplicates, link),
-        duplicates_section(found.duplicates, found.similarity, corpus.texts, link),
+        topics_section(exploration.topic_names, exploration.topics, duplicates, link),
+        duplicates_section(duplicates, exploration.similarity, corpus.texts, link),
         corpus_section(corpus.truncation, corpus.reading),
     )
-    data = gzip.compress(json.dumps(page_data(found), ensure_ascii=False).encode("utf-8"), 6, mtime=0)
+    data = gzip.compress(json.dumps(page_data(exploration), ensure_ascii=False).encode("utf-8"), 6, mtime=0)
     map_note = (
-        "Neighbours on the map are similar documents; directions and long distances mean nothing. "
-        f"Trustworthiness {found.layout.trustworthiness:.2f} (1: all neighbours on the map are also nearest by vector)."
+        "Neighbours on the map are similar documents; directions and long distances mean nothing. Trustworthiness "
+        f"{exploration.layout.trustworthiness:.2f} (1: all neighbours on the map are also nearest by vector)."
     )
-    body = Template(page_part("page.map.html")).substitute(
+    body = Template(read_asset("page.map.html")).substitute(
         map_note=escape(map_note),
         sections="\n".join(sections),
         data=base64.b64encode(data).decode("ascii"),
-        figure=as_script(map_figure(found.layout.places)),
+        figure=as_script(map_figure(exploration.layout.places)),
     )
-    about = f"{len(corpus.documents):,} documents · {len(found.terms)} topics"
-    return frame_page(corpus.name, about, _LINKS, body, "page.js", ["bokeh", "bokeh-gl"])
+    about = f"{len(corpus.documents):,} documents · {len(exploration.terms)} topics"
+    return frame_page(corpus.name, about, _LINKS, body, "page.js", components=["bokeh", "bokeh-gl"])
 
 
-def page_data(found: Exploration) -> dict[str, Any]:
+def page_data(exploration: Exploration) -> dict[str, object]:
     """Return the data of the page's script as JSON values."""
-    corpus, names, assigned = found.corpus, found.topic_names, found.topics.assigned.tolist()
+    corpus, names, topics = exploration.corpus, exploration.topic_names, exploration.topics.by_document.tolist()
     starts = [" ".join(text[: 2 * _TIP_CHARACTERS].split())[:_TIP_CHARACTERS] for text in corpus.texts]
-    named = [names[topic] if topic >= 0 else "no topic" for topic in assigned]
+    topic_by_row = [names[topic] if topic >= 0 else "no topic" for topic in topics]
     return {
         "ids": [document.id for document in corpus.documents],
         "titles": list(corpus.titles),
-        "texts": [text[:SHOWN] for text in corpus.texts],
+        "texts": [text[:MAX_CHARACTERS] for text in corpus.texts],
         "lengths": [len(text) for text in corpus.texts],
-        "about": [f"{name}: {start}" for name, start in zip(named, starts, strict=True)],
-        "topics": assigned,
+        "about": [f"{name}: {start}" for name, start in zip(topic_by_row, starts, strict=True)],
+        "topics": topics,
         "topic_names": names,
-        "short_names": [", ".join(terms[:_SHORT]) for terms in found.terms],
-        "places": np.round(found.name_places(), _DECIMALS).tolist(),
-        "near": found.near.tolist(),
-        "cosines": np.round(found.cosines.astype(np.float64), _DECIMALS).tolist(),
-        "groups": found.duplicates.groups.tolist(),
-        "columns": {column.name: column.shown() for column in corpus.columns},
-        "colours": [colours for column in corpus.columns if (colours := _colours(column)) is not None],
+        "short_names": [", ".join(terms[:_MAP_TERMS]) for terms in exploration.terms],
+        "places": np.round(exploration.name_places(), _DECIMALS).tolist(),
+        "near": exploration.neighbours.tolist(),
+        "cosines": np.round(exploration.cosines.astype(np.float64), _DECIMALS).tolist(),
+        "groups": exploration.duplicates.groups.tolist(),
+        "columns": {column.name: column.short_values() for column in corpus.columns},
+        "colours": [_colours(column) for column in corpus.columns if column.kind != "text"],
     }
 
 
-def _colours(column: Column) -> dict[str, Any] | None:
-    """Return the colour scheme of a column; None for texts."""
-    if column.kind in ("number", "date"):
-        known = [number for number in column.numbers if number is not None]
-        ends = {"low": min(known), "high": max(known), "date": column.kind == "date"}
-        return {"name": column.name, "values": list(column.numbers), **ends}
+def _colours(column: Column) -> dict[str, object]:
+    """Return the colour scheme of a column of numbers, dates or classes."""
     if column.kind != "category":
-        return None
-    shown = column.shown()
-    classes = sorted({value for value in shown if value})[:CLASSES]
-    places = {value: place for place, value in enumerate(classes)}
-    return {"name": column.name, "classes": classes, "values": [places.get(value, -1) for value in shown]}
+        numbers = [number for number in column.numbers if number is not None]
+        ends = {"low": min(numbers), "high": max(numbers), "date": column.kind == "date"}
+        return {"name": column.name, "values": list(column.numbers), **ends}
+    values = column.short_values()
+    classes = sorted({*values} - {""})[:CLASSES]
+    indices = {value: index for index, value in enumerate(classes)}
+    return {"name": column.name, "classes": classes, "values": [indices.get(value, -1) for value in values]}
 
 
-def map_figure(places: NDArray[np.float32]) -> dict[str, Any]:
+def map_figure(places: Floats) -> dict[str, object]:
     """Return the map as JSON.
 
     Its renderers are points, marks (around the open document and its nearest ones) and names (of topics). The page's
     script colours the points and fills the other two.
     """
     models = bokeh("bokeh.models")
-    points = models.ColumnDataSource({"x": places[:, 0], "y": places[:, 1]})
+    documents = models.ColumnDataSource({"x": places[:, 0], "y": places[:, 1]})
     marks = models.ColumnDataSource({"x": [], "y": [], "size": []})
     names = models.ColumnDataSource({"x": [], "y": [], "text": [], "aside": [], "lower": []})
     figure = clear_figure(
@@ -146,8 +163,8 @@ def map_figure(places: NDArray[np.float32]) -> dict[str, Any]:
     )
     figure.axis.visible = False
     figure.grid.visible = False
-    drawn = figure.scatter("x", "y", source=points, size=6, color="gray", line_color=None, name="points")
-    drawn.nonselection_glyph = drawn.selection_glyph = None  # the script fades points
+    points = figure.scatter("x", "y", source=documents, size=6, color="gray", line_color=None, name="points")
+    points.nonselection_glyph = points.selection_glyph = None  # the script fades points
     figure.scatter("x", "y", source=marks, size="size", fill_color=None, line_width=2, name="marks")
     figure.text(
         "x",
@@ -166,9 +183,9 @@ def map_figure(places: NDArray[np.float32]) -> dict[str, Any]:
         padding=3,
         border_radius=3,
     )
-    wheel, lasso = models.WheelZoomTool(), models.LassoSelectTool(renderers=[drawn], continuous=False)
+    wheel, lasso = models.WheelZoomTool(), models.LassoSelectTool(renderers=[points], continuous=False)
     hover = models.HoverTool(
-        renderers=[drawn],
+        renderers=[points],
         tooltips=_TIP,
         point_policy="snap_to_data",
         attachment="horizontal",

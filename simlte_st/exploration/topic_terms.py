@@ -1,4 +1,4 @@
-"""Name topics by terms that are more frequent in their documents than in the others."""
+"""Name topics by the terms that are more frequent in their documents than elsewhere."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import regex
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import CountVectorizer
 
+from simlte_st.models.vectors import Ints
 from simlte_st.words.analyzer import is_stop_word, normal, plain_words, word_to_term
 from simlte_st.words.languages import UNSPACED, LanguageFinder
 
 WORDS = 4
 """Terms in a name."""
 
-_READ = 5_000  # characters read per document
+_MAX_CHARACTERS = 5_000  # characters read per document
 _VOCABULARY = 50_000
 # A block of "Name: value" lines at the start of a text, as in front matter and e-mails.
 _HEADER = regex.compile(r"\A\s*(?:---\n)?(?:[\w-]+:.*\n(?:[ \t]+\S.*\n)*+){2,}+(?:---)?\s*\n(?=\s*\S)")
@@ -24,14 +25,12 @@ _MARKUP = regex.compile(  # addresses, targets of links, directives and roles of
 )
 _BREAK = regex.compile(r"(?V1)\n\s*\n|[[\p{P}\p{S}]--[-'\u2019_@/&+#.]]+|\.(?=\s)|(?<!\S)[-+#/.]+(?=\s)|[-.]{2,}")
 _UNIT = rf"(?!\p{{M}})[{UNSPACED}]\p{{M}}*"
-_SYLLABLE = regex.compile(rf"(?V1)[[{UNSPACED}]--\p{{Han}}]\p{{M}}*")  # says nothing by itself
+_SYLLABLE = regex.compile(rf"(?V1)[[{UNSPACED}]--\p{{Han}}]\p{{M}}*")  # means nothing by itself
 _PAIR = regex.compile(rf"({_UNIT}) (?={_UNIT})")
 
 
-def topic_terms(
-    texts: Sequence[str], assigned: NDArray[np.int64], number: int, language: str | None = None
-) -> list[list[str]]:
-    """Return up to :data:`WORDS` words or word pairs for each topic, by class-based TF-IDF.
+def topic_terms(texts: Sequence[str], topics: Ints, count: int, language: str | None = None) -> list[list[str]]:
+    """Return up to :data:`WORDS` words or word pairs for each of ``count`` topics, by class-based TF-IDF.
 
     A term's weight is the share of the topic's documents that contain it, times the logarithm of the ratio of this
     share to the share in all other documents. BERTopic's sums of counts ranked general words such as "said" first on
@@ -42,64 +41,61 @@ def topic_terms(
     References:
         Grootendorst, "BERTopic: Neural topic modeling with a class-based TF-IDF procedure", 2022.
     """
-    if not number:
+    if not count:
         return []
-    beginnings = [_MARKUP.sub(" ", _HEADER.sub("", text[:_READ])) for text in texts]
-    find = LanguageFinder(beginnings, language)
+    beginnings = [_MARKUP.sub(" ", _HEADER.sub("", text[:_MAX_CHARACTERS])) for text in texts]
+    find_language = LanguageFinder(beginnings, language)
     vectorizer = CountVectorizer(
-        analyzer=lambda text: _phrases(text, find(text)),
+        analyzer=lambda text: _phrases(text, find_language(text)),
         binary=True,
         min_df=1 if len(texts) < 200 else 3,
         max_features=_VOCABULARY,
         dtype=np.float32,
     )
     try:
-        counts = vectorizer.fit_transform(beginnings)
+        occurrences = vectorizer.fit_transform(beginnings)
     except ValueError:  # no text has a word
-        return [[] for _ in range(number)]
+        return [[] for _ in range(count)]
     terms = vectorizer.get_feature_names_out()
-    having = np.stack([np.asarray(counts[assigned == topic].sum(axis=0))[0] for topic in range(number)])
-    sizes = np.array([np.count_nonzero(assigned == topic) for topic in range(number)])[:, None]
-    others = np.asarray(counts.sum(axis=0)) - having
-    share, elsewhere = having / np.maximum(sizes, 1), (others + 1) / (len(texts) - sizes + 1)
-    weights = share * np.log(np.maximum(share / elsewhere, 1))
-    names = []
-    for row in weights:
-        names.append([_PAIR.sub(r"\1", term) for term in _heaviest(terms, row, find.languages[0])])
-    return names
+    inside_counts = np.stack([np.asarray(occurrences[topics == topic].sum(axis=0))[0] for topic in range(count)])
+    sizes = np.array([np.count_nonzero(topics == topic) for topic in range(count)])[:, None]
+    outside_counts = np.asarray(occurrences.sum(axis=0)) - inside_counts
+    share, share_outside = inside_counts / np.maximum(sizes, 1), (outside_counts + 1) / (len(texts) - sizes + 1)
+    weights = share * np.log(np.maximum(share / share_outside, 1))
+    main_language = find_language.languages[0]
+    return [[_PAIR.sub(r"\1", term) for term in _heaviest(terms, row, main_language)] for row in weights]
 
 
 def _phrases(text: str, language: str) -> Iterator[str]:
     """Return the words and pairs of words that can name a text."""
-    for part in _BREAK.split(text):
-        before = ""
-        for word in plain_words(part):
-            plain = normal(word)
-            if is_stop_word(plain, language):
-                before = ""
+    for phrase in _BREAK.split(text):
+        previous = ""
+        for word in map(normal, plain_words(phrase)):
+            if is_stop_word(word, language):
+                previous = ""
                 continue
-            if not _SYLLABLE.fullmatch(plain):
-                yield plain
-            if before and not is_stop_word(before + plain, language):
-                yield f"{before} {plain}"
-            before = plain
+            if not _SYLLABLE.fullmatch(word):
+                yield word
+            if previous and not is_stop_word(previous + word, language):
+                yield f"{previous} {word}"
+            previous = word
 
 
 def _heaviest(terms: NDArray[np.str_], weights: NDArray[np.float64], language: str) -> list[str]:
     """Return the terms with the largest weights, without repeating a stem."""
-    chosen: list[str] = []
-    for place in np.argsort(-weights, kind="stable")[: 10 * WORDS]:
-        term = str(terms[place])
-        words = _stems(term, language)
-        if weights[place] <= 0 or len(chosen) == WORDS:
+    names: list[str] = []
+    for index in np.argsort(-weights, kind="stable")[: 10 * WORDS]:
+        if weights[index] <= 0 or len(names) == WORDS:
             break
-        inside = [each for each in chosen if _stems(each, language) < words]
-        if inside:  # a pair replaces its single words
-            chosen[chosen.index(inside[0])] = term
-            chosen = [each for each in chosen if each not in inside]
-        elif not any(words & _stems(each, language) for each in chosen):
-            chosen.append(term)
-    return chosen
+        term = str(terms[index])
+        stems = _stems(term, language)
+        words = [name for name in names if _stems(name, language) < stems]
+        if words:  # a pair replaces its single words
+            names[names.index(words[0])] = term
+            names = [name for name in names if name not in words]
+        elif not any(stems & _stems(name, language) for name in names):
+            names.append(term)
+    return names
 
 
 def _stems(term: str, language: str) -> set[str]:

@@ -1,4 +1,6 @@
-"""An exact Longformer whose cost follows the real tokens. ``import simlte_st`` registers it with transformers.
+"""An exact Longformer whose cost scales with the number of non-padding tokens.
+
+``import simlte_st`` registers it with transformers.
 
 ``__init__.pyi`` lists the names; modules are imported on first use.
 """

@@ -1,13 +1,13 @@
 """Windowed attention in groups of chunks, through PyTorch's fused function or, on the CPU, matrix products.
 
-The keys of a chunk are one contiguous stretch of its document: short documents cost only their own tokens, and long
-ones the window and one chunk. Global tokens outside the stretch are extra columns. A query sees real tokens that are
-near or global; every token has one column, so none counts twice.
+The keys of a chunk are one contiguous stretch of its document, so the cost of a short document follows its length, and
+that of a long one the window plus one chunk. Global tokens outside the stretch are extra columns. A query sees tokens
+that are near or global; each token has one column, so none counts twice.
 
 PyTorch's fused attention on the CPU has no dropout, and its backward pass in bfloat16 takes twice as long as in
-float32. The products compute the weights of a few chunks at a time, and again in the backward pass. Dropout masks are
-not stored: they are hashed from a seed and the positions of query and key in their document, so they are the same both
-times and for any packing.
+float32. The products compute the weights of a few chunks at a time, and recompute them in the backward pass. Dropout
+masks are not stored but hashed from a seed and the positions of query and key in their document, so they are the same
+in both passes and for any packing.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from simlte_st.longformer.packing import BLOCK, PackedSpan, Packing, to_device
+from simlte_st.compat import softmax_gradient
+from simlte_st.longformer.packing import BLOCK, PackedSpan, Packing, attention_bias, to_device
 
 CHUNK = 128
-"""Queries that share a stretch of keys: more would mask more keys, fewer would shrink the products. Halved for windows
-up to this size."""
+"""Number of queries that share a stretch of keys: more would mask more keys, fewer would shrink the products. Halved
+for windows up to this size."""
 
 WEIGHTS = 1 << 20
-"""Attention weights computed at once: 4 MiB in float32."""
+"""Number of attention weights computed at once: 4 MiB in float32."""
 
 _FAR = 1 << 24  # far keys are numbered from here, beyond all positions in a document
 _ROW = 1_000_003  # offset between the query numbers of one row and the next
@@ -39,14 +40,14 @@ _GOLDEN = -0x61C88647  # 2 ** 32 / golden ratio
 
 
 class QueryChunk(NamedTuple):
-    """Consecutive queries and the keys in their reach."""
+    """Consecutive queries and the keys within their window."""
 
     query: int  # first slot of the queries
     queries: int  # number of queries
     key: int  # first slot of the stretch of keys
     keys: int  # number of keys
     far: tuple[int, ...]  # slots of the document's global tokens outside the stretch
-    plain: bool  # whether distance alone decides: all slots are real and no global token is in the stretch
+    plain: bool  # whether distance alone decides: the stretch has no padding and no global tokens
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -60,12 +61,12 @@ def grouped_chunks(packing: Packing, window: int) -> list[list[QueryChunk]]:
     """Split documents into chunks, grouped by shape and ordered by slot."""
     groups: dict[tuple[int, ...], list[QueryChunk]] = {}
     for span in packing.spans:
-        for chunk in _cut(span, window // 2):
+        for chunk in _split_span(span, window // 2):
             groups.setdefault(chunk.shape, []).append(chunk)
     return list(groups.values())
 
 
-def _cut(span: PackedSpan, reach: int) -> Iterable[QueryChunk]:
+def _split_span(span: PackedSpan, reach: int) -> Iterable[QueryChunk]:
     end = span.start + span.size
     size = CHUNK if 2 * reach > CHUNK else CHUNK // 2
     for query in range(span.start, end, size):
@@ -81,35 +82,35 @@ def chunk_bias(packing: Packing, chunks: list[QueryChunk], window: int, dtype: t
     """Return the mask of chunks of one shape, added to their scores, ``(chunks or 1, 1, queries, keys)``."""
     rows, columns = chunk_slots(chunks[:1] if chunks[0].plain else chunks, packing.valid.device)
     distance = (rows[:, :, None] - columns[:, None, :]).abs()
-    sees = ((distance <= window // 2) | packing.is_global[columns][:, None]) & packing.valid[columns][:, None]
+    visible = ((distance <= window // 2) | packing.is_global[columns][:, None]) & packing.valid[columns][:, None]
     # Padding sees itself: a softmax over nothing is NaN, and would spread to the gradients of every weight. A finite
     # bias would leak masked tokens in float16, where scores may differ by as much.
-    sees |= distance == 0
-    return torch.zeros(sees.shape, dtype=dtype, device=sees.device).masked_fill(~sees, float("-inf"))[:, None]
+    visible |= distance == 0
+    return attention_bias(visible, dtype)[:, None]
 
 
 def far_columns(chunks: list[QueryChunk], device: torch.device) -> list[Tensor]:
-    """Return the slots of far global tokens, padded, ``(chunks, far)``, and which are real, ``(chunks or 1, far)``."""
-    most = chunks[0].shape[2]
+    """Return the padded slots of far global tokens, ``(chunks, far)``, and their mask, ``(chunks or 1, far)``."""
+    width = chunks[0].shape[2]
     # Pad with the chunk's first query, a valid slot.
-    slots = [[*chunk.far, *[chunk.query] * (most - len(chunk.far))] for chunk in chunks]
-    real = torch.arange(most) < torch.tensor([len(chunk.far) for chunk in chunks])[:, None]
-    columns = torch.tensor(slots, dtype=torch.int64).view(len(chunks), most)
+    slots = [[*chunk.far, *[chunk.query] * (width - len(chunk.far))] for chunk in chunks]
+    real = torch.arange(width) < torch.tensor([len(chunk.far) for chunk in chunks])[:, None]
+    columns = torch.tensor(slots, dtype=torch.int64).view(len(chunks), width)
     return to_device([columns, real[:1] if real.all() else real], device)
 
 
 def chunk_slots(chunks: list[QueryChunk], device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return the slots of queries and of keys of chunks of one shape, ``(chunks, queries or keys)``, int64."""
-    [first] = to_device([torch.tensor([(chunk.query, chunk.key) for chunk in chunks])], device)
-    rows = first[:, :1] + torch.arange(chunks[0].queries, device=device)
-    return rows, first[:, 1:] + torch.arange(chunks[0].keys, device=device)
+    """Return the query slots, ``(chunks, queries)``, and key slots, ``(chunks, keys)``, of chunks of one shape."""
+    [starts] = to_device([torch.tensor([(chunk.query, chunk.key) for chunk in chunks])], device)
+    rows = starts[:, :1] + torch.arange(chunks[0].queries, device=device)
+    return rows, starts[:, 1:] + torch.arange(chunks[0].keys, device=device)
 
 
 class Group(NamedTuple):
     """Chunks of one shape."""
 
     rows: Tensor  # slots of the queries, (chunks, queries), int64
-    columns: Tensor  # slots of the keys, (chunks, keys + far), int64; a missing far key has any slot
+    columns: Tensor  # slots of the keys, (chunks, keys + far), int64; arbitrary at padding
     bias: Tensor  # added to the scores: 0 where a query sees a key, (chunks or 1, 1, queries, keys + far)
     row_numbers: Tensor  # unique for each query of a batch, (chunks, queries), int32
     column_numbers: Tensor  # unique for each pair of keys of a document, (chunks, half of the columns), int32
@@ -124,67 +125,61 @@ class Group(NamedTuple):
 
 
 def group_chunks(packing: Packing, window: int, dtype: torch.dtype) -> list[Group]:
-    """Return all chunks of a batch in groups."""
+    """Return the chunks of a batch, grouped by shape."""
     device, groups = packing.valid.device, []
-    place = packing.places().int()
-    row = (packing.source // max(1, packing.width)).int() * _ROW + place
+    positions = packing.positions.int()
+    row_numbers = (packing.source // max(1, packing.width)).int() * _ROW + positions
     for chunks in grouped_chunks(packing, window):
         rows, columns = chunk_slots(chunks, device)
         bias = chunk_bias(packing, chunks, window, dtype)
-        numbers = place[columns[:, ::2]] // 2  # stretches begin at even places
+        numbers = positions[columns[:, ::2]] // 2  # stretches begin at even positions
         far, real = far_columns(chunks, device)
         if far.shape[1]:
-            beside = torch.zeros(real.shape, dtype=dtype, device=device).masked_fill(~real, float("-inf"))
-            count = max(len(bias), len(beside))
-            shape = (count, 1, rows.shape[1])
-            bias = torch.cat([bias.expand(*shape, -1), beside[:, None, None].expand(*shape, -1)], dim=-1)
+            far_bias = attention_bias(real, dtype)
+            shape = (max(len(bias), len(far_bias)), 1, rows.shape[1])
+            bias = torch.cat([bias.expand(*shape, -1), far_bias[:, None, None].expand(*shape, -1)], dim=-1)
             columns = torch.cat([columns, far], dim=1)
-            others = torch.arange(_FAR, _FAR + (far.shape[1] + 1) // 2, dtype=torch.int32, device=device)
-            numbers = torch.cat([numbers, others.expand(len(chunks), -1)], dim=1)
-        groups.append(Group(rows, columns, bias, row[rows], numbers))
+            far_numbers = torch.arange(_FAR, _FAR + (far.shape[1] + 1) // 2, dtype=torch.int32, device=device)
+            numbers = torch.cat([numbers, far_numbers.expand(len(chunks), -1)], dim=1)
+        groups.append(Group(rows, columns, bias, row_numbers[rows], numbers))
     return groups
 
 
 def fused_attention(query: Tensor, key: Tensor, value: Tensor, groups: list[Group], dropout: float) -> Tensor:
     """Attend through PyTorch's function; return ``(chunks * queries of all groups, heads * size)``.
 
-    cuDNN's kernel is excluded: it plans every new shape, which took six times as long as the attention on an H200.
+    cuDNN's kernel is excluded: on an H200, planning each new shape took six times as long as the attention itself.
     """
+    outputs = []
     with sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]):
-        attended = [
-            functional.scaled_dot_product_attention(
-                _taken(query, group.rows),
-                _taken(key, group.columns),
-                _taken(value, group.columns),
-                attn_mask=group.bias,
-                dropout_p=dropout,
-            )
-            for group in groups
-        ]
-    return torch.cat([_given(each).flatten(1) for each in attended])
+        for group in groups:
+            inputs = _gather(query, group.rows), _gather(key, group.columns), _gather(value, group.columns)
+            output = functional.scaled_dot_product_attention(*inputs, attn_mask=group.bias, dropout_p=dropout)
+            outputs.append(_flatten_chunks(output).flatten(1))
+    return torch.cat(outputs)
 
 
-def kept(group: Group, heads: int, dropout: float, seed: int, dtype: torch.dtype) -> Tensor:
-    """Draw the dropout mask, ``(chunks, heads, queries, columns)``: 1 for kept weights."""
-    start = _mixed(torch.arange(heads, dtype=torch.int32) * _GOLDEN + ((seed + 2**31) % 2**32 - 2**31))
-    rows = _mixed(group.row_numbers[:, None] * _GOLDEN ^ start[None, :, None])
-    columns = _mixed(group.column_numbers * _GOLDEN)
-    # Both are hashed, so two more rounds remove the pattern of rows and columns from their sum.
+def dropout_mask(group: Group, heads: int, dropout: float, seed: int, dtype: torch.dtype) -> Tensor:
+    """Draw the dropout mask, ``(chunks, heads, queries, columns)``: 0 for dropped weights, 1 for others."""
+    start = _hash(torch.arange(heads, dtype=torch.int32) * _GOLDEN + ((seed + 2**31) % 2**32 - 2**31))
+    rows = _hash(group.row_numbers[:, None] * _GOLDEN ^ start[None, :, None])
+    columns = _hash(group.column_numbers * _GOLDEN)
+    # Rows and columns are hashed already, so two more rounds remove their pattern from the sum.
     numbers = rows[..., None] + columns[:, None, None]
-    other = numbers >> 15
-    numbers ^= other
+    shifted = numbers >> 15
+    numbers ^= shifted
     numbers *= _FIRST
-    torch.bitwise_right_shift(numbers, 15, out=other)
-    numbers ^= other
+    torch.bitwise_right_shift(numbers, 15, out=shifted)
+    numbers ^= shifted
     numbers *= _SECOND
-    torch.bitwise_right_shift(numbers, 16, out=other)
-    other &= 0xFFFF  # the shift extends the sign, which would bias half of the draws
-    numbers ^= other
-    halves = numbers.view(torch.int16)  # two draws from every number
+    torch.bitwise_right_shift(numbers, 16, out=shifted)
+    shifted &= 0xFFFF  # the shift extends the sign, which would bias half of the draws
+    numbers ^= shifted
+    halves = numbers.view(torch.int16)  # each number gives two draws
     return halves.ge_(round(dropout * 65536) - 32768).to(dtype)[..., : group.columns.shape[1]]
 
 
-def _mixed(numbers: Tensor) -> Tensor:
+def _hash(numbers: Tensor) -> Tensor:
     """Hash 32-bit integers."""
     numbers = numbers ^ (numbers >> 16 & 0xFFFF)
     numbers = numbers * _FIRST
@@ -200,15 +195,15 @@ class ProductAttention(torch.autograd.Function):
     def forward(
         ctx: Any, query: Tensor, key: Tensor, value: Tensor, groups: list[Group], dropout: float, seed: int
     ) -> Tensor:
-        """Attend; the result has the queries' shape and dtype."""
+        """Return the output, with the shape and dtype of the queries."""
         out = torch.empty_like(query)
         scaled = query / math.sqrt(query.shape[-1])
         for group in groups:
             for part in group.parts(query.shape[1]):
                 weights = _weights(scaled, key, part)
                 if dropout:
-                    weights *= kept(part, query.shape[1], dropout, seed, query.dtype)
-                out[part.rows.flatten()] = _given(weights @ _taken(value, part.columns))
+                    weights *= dropout_mask(part, query.shape[1], dropout, seed, query.dtype)
+                out[part.rows.flatten()] = _flatten_chunks(weights @ _gather(value, part.columns))
         ctx.save_for_backward(query, key, value)
         ctx.groups, ctx.dropout, ctx.seed = groups, dropout, seed
         return out.mul_(1 / (1 - dropout)) if dropout else out
@@ -221,37 +216,38 @@ class ProductAttention(torch.autograd.Function):
         scale = 1 / math.sqrt(query.shape[-1])
         scaled, grad = query * scale, grad / (1 - ctx.dropout)
         wide = torch.promote_types(query.dtype, torch.float32)  # sums over the chunks that share a key
-        to_query = torch.empty_like(query)
-        to_key, to_value = (torch.zeros(key.shape, dtype=wide, device=key.device) for _ in range(2))
+        query_grad = torch.empty_like(query)
+        key_grad, value_grad = (torch.zeros(key.shape, dtype=wide, device=key.device) for _ in range(2))
         for group in ctx.groups:
             for part in group.parts(query.shape[1]):
                 rows, columns = part.rows.flatten(), part.columns.flatten()
-                weights, grads = _weights(scaled, key, part), _taken(grad, part.rows)
-                to_weights = grads @ _taken(value, part.columns).transpose(2, 3)
+                weights, grads = _weights(scaled, key, part), _gather(grad, part.rows)
+                weights_grad = grads @ _gather(value, part.columns).transpose(2, 3)
                 used = weights
                 if ctx.dropout:
-                    mask = kept(part, query.shape[1], ctx.dropout, ctx.seed, query.dtype)
+                    mask = dropout_mask(part, query.shape[1], ctx.dropout, ctx.seed, query.dtype)
                     used = weights * mask
-                    to_weights *= mask
-                to_value.index_add_(0, columns, _given(used.transpose(2, 3) @ grads).to(wide))
-                to_scores = torch._softmax_backward_data(to_weights, weights, -1, weights.dtype)
-                to_query[rows] = _given(to_scores @ _taken(key, part.columns)) * scale
-                to_key.index_add_(0, columns, _given(to_scores.transpose(2, 3) @ _taken(scaled, part.rows)).to(wide))
-        return to_query, to_key.to(key.dtype), to_value.to(value.dtype), None, None, None
+                    weights_grad *= mask
+                value_grad.index_add_(0, columns, _flatten_chunks(used.transpose(2, 3) @ grads).to(wide))
+                scores_grad = softmax_gradient(weights_grad, weights)
+                query_grad[rows] = _flatten_chunks(scores_grad @ _gather(key, part.columns)) * scale
+                part_grad = scores_grad.transpose(2, 3) @ _gather(scaled, part.rows)
+                key_grad.index_add_(0, columns, _flatten_chunks(part_grad).to(wide))
+        return query_grad, key_grad.to(key.dtype), value_grad.to(value.dtype), None, None, None
 
 
-def _taken(x: Tensor, slots: Tensor) -> Tensor:
-    """Return slots of ``(slots, heads, size)`` as ``(chunks, heads, slots of a chunk, size)``."""
-    return x.index_select(0, slots.flatten()).view(*slots.shape, *x.shape[1:]).transpose(1, 2)
+def _gather(states: Tensor, slots: Tensor) -> Tensor:
+    """Return ``(slots, heads, size)`` at ``slots``, ``(chunks, length)``, as ``(chunks, heads, length, size)``."""
+    return states.index_select(0, slots.flatten()).view(*slots.shape, *states.shape[1:]).transpose(1, 2)
 
 
-def _given(x: Tensor) -> Tensor:
-    """Undo :func:`_taken`: ``(chunks * slots of a chunk, heads, size)``."""
-    return x.transpose(1, 2).flatten(0, 1)
+def _flatten_chunks(states: Tensor) -> Tensor:
+    """Reshape ``(chunks, heads, length, size)`` to ``(chunks * length, heads, size)``."""
+    return states.transpose(1, 2).flatten(0, 1)
 
 
 def _weights(scaled: Tensor, key: Tensor, part: Group) -> Tensor:
-    """Return the weights before dropout, ``(chunks, heads, queries, keys + far)``."""
-    scores = _taken(scaled, part.rows) @ _taken(key, part.columns).transpose(2, 3)
+    """Return the attention weights before dropout, ``(chunks, heads, queries, keys + far)``."""
+    scores = _gather(scaled, part.rows) @ _gather(key, part.columns).transpose(2, 3)
     scores += part.bias
     return torch.softmax(scores, -1)

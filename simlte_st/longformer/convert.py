@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,12 @@ from simlte_st.longformer.modeling import (
     SimlteLongformerModel,
 )
 
+Longformer = SimlteLongformerModel | SimlteLongformerForMaskedLM
+
 MAX_LENGTH = 4096
 """Default maximum length of a converted model in tokens, as in the papers."""
 
-# model_type -> weight prefix in its ForMaskedLM, and whether positions begin at pad_token_id + 1 instead of 0.
+# Model type to the weight prefix in its ForMaskedLM, and whether positions begin at pad_token_id + 1 rather than 0.
 _FAMILIES = {
     "bert": ("bert.", False),
     "electra": ("electra.", False),
@@ -39,6 +42,8 @@ _FAMILIES = {
     "camembert": ("roberta.", True),
     "xlm-roberta": ("roberta.", True),
 }
+
+_LOCAL = re.compile(r"(\.attention\.self\.(?:query|key|value))\.")
 
 # Configuration fields to copy.
 _FIELDS = (
@@ -49,19 +54,14 @@ _FIELDS = (
 
 
 def save_as_longformer(
-    model: SentenceTransformer,
-    path: Path,
-    max_length: int | None = None,
-    *,
-    tuned: bool,
-    attention_window: int | list[int] | None = None,
-    global_tokens: GlobalTokens | None = None,
-) -> None:
+    model: SentenceTransformer, path: Path, max_length: int | None = None, *, tuned: bool,
+    attention_window: int | list[int] | None = None, global_tokens: GlobalTokens | None = None,
+) -> None:  # fmt: skip
     """Save a copy of a model with a Longformer as its encoder, and with the checkpoint's MLM head, if any.
 
     Args:
         model: The model; it stays unchanged.
-        path: Output folder.
+        path: The output folder.
         max_length: Maximum length in tokens (default: 4,096, or the fixed length of a stock Longformer).
         tuned: Whether the model is a sentence encoder rather than a bare language model.
         attention_window: See :func:`convert_to_longformer`; ignored for a stock Longformer.
@@ -69,7 +69,7 @@ def save_as_longformer(
             ``"cls"``).
     """
     encoder, readable = get_encoder(model), readable_tokens(model)
-    converted: SimlteLongformerModel | SimlteLongformerForMaskedLM
+    converted: Longformer
     if encoder.config.model_type == "longformer":
         if max_length not in (None, readable):
             raise ConfigurationError(
@@ -79,10 +79,10 @@ def save_as_longformer(
     else:
         settings = attention_window or 512, global_tokens or "cls"
         converted = convert_to_longformer(checkpoint_name(encoder), max_length or MAX_LENGTH, *settings)
-    made: Any = copy.deepcopy(model)
-    made[0].model = converted
-    made.max_seq_length = converted.config.usable_length  # saved with the tokenizer, which truncates for every loader
-    made.save_pretrained(str(path), create_model_card=False)
+    longformer = copy.deepcopy(model)
+    longformer[0].model = converted
+    longformer.max_seq_length = converted.config.usable_length  # saved in the tokenizer, so that any loader truncates
+    longformer.save_pretrained(str(path), create_model_card=False)
 
 
 @check_arguments
@@ -91,11 +91,11 @@ def convert_to_longformer(
     max_length: Count = MAX_LENGTH,
     attention_window: int | list[int] = 512,
     global_tokens: GlobalTokens = "cls",
-) -> SimlteLongformerModel | SimlteLongformerForMaskedLM:
+) -> Longformer:
     """Turn an encoder with absolute positions (BERT, MiniLM, RoBERTa, XLM-R, ELECTRA) into a Longformer.
 
-    Documents that fit in half a window keep their hidden states: the global projections start as copies of the local
-    ones, and the position embeddings are repeated up to the new length.
+    Hidden states do not change for documents that fit in half a window: the global projections start as copies of the
+    local ones, and the position embeddings are repeated up to the new length.
 
     Args:
         model_or_path: The encoder, with or without its MLM head, or its checkpoint.
@@ -107,8 +107,8 @@ def convert_to_longformer(
         The Longformer, with the MLM head if the original has one. Weights are copies in the original's dtype.
 
     Raises:
-        ModelError: If the model cannot be converted; the message says why.
-        ConfigurationError: If ``max_length`` is below 1 or a window is not even.
+        ModelError: The model cannot be converted; the message gives the reason.
+        ConfigurationError: ``max_length`` is below 1, or a window is not even.
 
     Example:
         ::
@@ -131,29 +131,22 @@ def convert_to_longformer(
     state = source.state_dict()
     # A Longformer's head always uses gelu; only BERT's may differ.
     with_head = f"{head['dense']}.weight" in state and (family != "bert" or source.config.hidden_act == "gelu")
-    inner = {name.removeprefix(prefix): weight for name, weight in state.items() if not name.endswith("_ids")}
-    encoder = {name: inner[name] for name in inner if name.startswith(("embeddings.", "encoder.", "pooler."))}
+    weights = {name.removeprefix(prefix): weight for name, weight in state.items() if not name.endswith("_ids")}
+    encoder = {name: weights[name] for name in weights if name.startswith(("embeddings.", "encoder.", "pooler."))}
 
     pad = source.config.pad_token_id
     fields = {name: getattr(source.config, name) for name in _FIELDS if hasattr(source.config, name)}
-    config = SimlteLongformerConfig(
-        **fields,
-        global_tokens=global_tokens,
-        attention_window=attention_window,
-        max_position_embeddings=max_length + pad + 1,
-    )
+    fields |= {"attention_window": attention_window, "max_position_embeddings": max_length + pad + 1}
+    config = SimlteLongformerConfig(global_tokens, **fields)
     table = encoder["embeddings.position_embeddings.weight"]
     learned = table[pad + 1 :] if shifted else table
-    # No token uses the positions of padding.
+    # Tokens never use the positions up to that of padding.
     unused = table[: pad + 1] if shifted else table.new_zeros(pad + 1, table.shape[1])
     tiled = learned.repeat(-(-max_length // len(learned)), 1)[:max_length]
     encoder["embeddings.position_embeddings.weight"] = torch.cat([unused, tiled])
-    for name in list(encoder):
-        for part in ("query", "key", "value"):
-            if f".attention.self.{part}." in name:
-                encoder[name.replace(f".{part}.", f".{part}_global.")] = encoder[name]
+    encoder |= {_LOCAL.sub(r"\1_global.", name): weight for name, weight in encoder.items() if _LOCAL.search(name)}
 
-    converted: SimlteLongformerModel | SimlteLongformerForMaskedLM
+    converted: Longformer
     if with_head:
         converted = SimlteLongformerForMaskedLM(config)
         weights = {f"longformer.{name}": weight for name, weight in encoder.items() if not name.startswith("pooler.")}
@@ -172,16 +165,13 @@ def convert_to_longformer(
     return converted
 
 
-def adopt_longformer(name: str, global_tokens: GlobalTokens) -> SimlteLongformerModel | SimlteLongformerForMaskedLM:
+def adopt_longformer(name: str, global_tokens: GlobalTokens) -> Longformer:
     """Load a stock Longformer into this package's class, with its MLM head, if any."""
+    load: Any = SimlteLongformerForMaskedLM.from_pretrained
     with quiet_transformers():
-        loaded: Any = SimlteLongformerForMaskedLM.from_pretrained(
-            name, output_loading_info=True, global_tokens=global_tokens
-        )
-        with_head, info = loaded
-        if not info["missing_keys"]:
-            return with_head  # type: ignore[no-any-return]
-        return SimlteLongformerModel.from_pretrained(name, global_tokens=global_tokens)
+        with_head, info = load(name, output_loading_info=True, global_tokens=global_tokens)
+        complete = not info["missing_keys"]
+        return with_head if complete else SimlteLongformerModel.from_pretrained(name, global_tokens=global_tokens)
 
 
 def _load(path: str | os.PathLike[str]) -> PreTrainedModel:
@@ -198,7 +188,7 @@ def _check(config: PreTrainedConfig) -> None:
     """Reject unsupported encoders."""
     if config.model_type not in _FAMILIES:
         raise ModelError(
-            f"A model of type {config.model_type!r} cannot be converted to a Longformer. Supported types, with "
+            f"A model of type {config.model_type!r} cannot be converted to a Longformer. Supported types, all with "
             f"absolute positions: {', '.join(_FAMILIES)}."
         )
     width = getattr(config, "embedding_size", config.hidden_size)

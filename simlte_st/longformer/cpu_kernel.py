@@ -1,8 +1,8 @@
 """Windowed attention on the CPU without copies: PyTorch's fused kernel on overlapping views of keys and values.
 
-Evenly spaced chunks form one strided view, and so do their keys, although neighbours share most of them. Automatic
-differentiation is slow through such views, so the backward pass is explicit. Global tokens outside a chunk's stretch
-are merged into the softmax afterwards.
+Evenly spaced chunks form one strided view, and so do their keys, although neighbouring chunks share most of them.
+Autograd is slow through such views, so the backward pass is explicit. Global tokens outside a chunk's stretch are
+merged into the softmax afterwards.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from simlte_st.longformer.blocked import QueryChunk, chunk_bias, far_columns, grouped_chunks
-from simlte_st.longformer.packing import Packing
+from simlte_st.longformer.packing import Packing, attention_bias
 
 
 class ChunkRun(NamedTuple):
@@ -26,44 +26,44 @@ class ChunkRun(NamedTuple):
     step: int  # slots from one chunk to the next
     bias: Tensor  # mask of the stretch, (chunks or 1, 1, queries, keys)
     far: Tensor  # slots of the global tokens outside the stretch, (chunks, far), int64
-    far_bias: Tensor  # 0 for real ones, minus infinity for padding, (chunks or 1, 1, 1, far)
+    far_bias: Tensor  # 0 for these, minus infinity for padding, (chunks or 1, 1, 1, far)
 
 
 class FarKeys(NamedTuple):
     """Keys and values beyond the stretch, ``(chunks, heads, far, size)``, merged through the logsumexp.
 
-    Given the merged output and logsumexp, the fused kernel's backward pass returns the gradients of its share.
+    Given the merged output and logsumexp, the fused kernel's backward pass returns the gradients of its own keys.
     """
 
     key: Tensor
     value: Tensor
-    bias: Tensor  # as in the run, at least float32
+    bias: Tensor  # the run's far_bias, at least float32
 
     def scores(self, query: Tensor) -> Tensor:
-        """Return scores in the bias' dtype, ``(chunks, heads, queries, far)``."""
+        """Return scores in the dtype of the bias, ``(chunks, heads, queries, far)``."""
         wide = self.bias.dtype
         return query.to(wide) @ self.key.to(wide).transpose(-2, -1) / math.sqrt(query.shape[-1]) + self.bias
 
-    def merge(self, query: Tensor, attended: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the output and logsumexp, ``(chunks, heads, queries)``, of all keys."""
+    def merge(self, query: Tensor, near_out: Tensor, near_lse: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the output and logsumexp, ``(chunks, heads, queries)``, over all keys."""
         scores = self.scores(query)
-        merged = torch.logaddexp(total, scores.logsumexp(-1))
-        weights = (scores - merged[..., None]).exp()
+        lse = torch.logaddexp(near_lse, scores.logsumexp(-1))
+        weights = (scores - lse[..., None]).exp()
         # In float32: a factor rounded to 16 bits would shift a whole row and its gradients.
-        kept = attended * (total - merged).exp()[..., None]
-        kept += weights @ self.value.to(weights.dtype)
-        return kept, merged
+        out = near_out * (near_lse - lse).exp()[..., None]
+        out += weights @ self.value.to(weights.dtype)
+        return out, lse
 
-    def gradients(self, query: Tensor, grad: Tensor, out: Tensor, total: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the gradients of queries, keys and values; ``out`` and ``total`` are the merged ones."""
-        weights = (self.scores(query) - total[..., None]).exp()
+    def gradients(self, query: Tensor, grad: Tensor, out: Tensor, lse: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the gradients of queries, keys and values; ``out`` and ``lse`` are over all keys."""
+        weights = (self.scores(query) - lse[..., None]).exp()
         wide = weights.dtype
         gains = grad.to(wide) @ self.value.to(wide).transpose(-2, -1)
-        # The softmax's gradient: each weight times the gain of its value over the output.
+        # The gradient of the softmax: each weight times the gain of its value over the output.
         gains -= (grad.to(wide) * out).sum(-1, keepdim=True)
-        to_scores = (weights * gains / math.sqrt(query.shape[-1])).to(grad.dtype)
-        to_key = to_scores.transpose(-2, -1) @ query
-        return to_scores @ self.key, to_key, weights.to(grad.dtype).transpose(-2, -1) @ grad
+        scores_grad = (weights * gains / math.sqrt(query.shape[-1])).to(grad.dtype)
+        key_grad = scores_grad.transpose(-2, -1) @ query
+        return scores_grad @ self.key, key_grad, weights.to(grad.dtype).transpose(-2, -1) @ grad
 
 
 def has_cpu_kernel() -> bool:
@@ -72,9 +72,9 @@ def has_cpu_kernel() -> bool:
 
 
 def cpu_attention(query: Tensor, key: Tensor, value: Tensor, packing: Packing, window: int) -> Tensor:
-    """Attend within windows and to global tokens, without dropout."""
+    """Return the output within windows and to global tokens, ``(slots, hidden)``, without dropout."""
     runs = packing.once(("runs", window, query.dtype), lambda: _runs(packing, window, query.dtype))
-    with torch.autocast("cpu", enabled=False):  # far scores in 32 bits, as in the backward pass
+    with torch.autocast("cpu", enabled=False):  # far scores use float32, as in the backward pass
         attended: Tensor = _CpuAttention.apply(query.contiguous(), key.contiguous(), value.contiguous(), runs)  # type: ignore[no-untyped-call]
     return attended.flatten(1)
 
@@ -83,77 +83,70 @@ class _CpuAttention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, runs: list[ChunkRun]) -> Tensor:
         out = torch.empty_like(query)
-        sums = []
+        run_lses = []
         for run in runs:
-            attended, total = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
+            run_out, lse = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
                 _queries(query, run), _keys(key, run), _keys(value, run), attn_mask=run.bias
             )
             if run.far.shape[1]:
-                attended, total = _far(key, value, run).merge(_queries(query, run), attended, total)
-            _queries(out, run).copy_(attended)
-            sums.append(total)
-        ctx.save_for_backward(query, key, value, out, *sums)
+                run_out, lse = _far_keys(key, value, run).merge(_queries(query, run), run_out, lse)
+            _queries(out, run).copy_(run_out)
+            run_lses.append(lse)
+        ctx.save_for_backward(query, key, value, out, *run_lses)
         ctx.runs = runs
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
-        query, key, value, out, *sums = ctx.saved_tensors
+        query, key, value, out, *run_lses = ctx.saved_tensors
         grad = grad.contiguous()
-        to_query, to_key, to_value = torch.empty_like(query), torch.zeros_like(key), torch.zeros_like(value)
-        for run, total in zip(ctx.runs, sums, strict=True):
-            grad_run, out_run = _queries(grad, run), _queries(out, run)
-            grads = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
-                grad_run,
-                _queries(query, run),
-                _keys(key, run),
-                _keys(value, run),
-                out_run,
-                total,
-                0.0,
-                False,
-                attn_mask=run.bias,
+        query_grad, key_grad, value_grad = torch.empty_like(query), torch.zeros_like(key), torch.zeros_like(value)
+        for run, lse in zip(ctx.runs, run_lses, strict=True):
+            queries, run_grad, run_out = _queries(query, run), _queries(grad, run), _queries(out, run)
+            inputs = (run_grad, queries, _keys(key, run), _keys(value, run), run_out, lse)
+            near_query_grad, near_key_grad, near_value_grad = (
+                torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
+                    *inputs, dropout_p=0.0, is_causal=False, attn_mask=run.bias
+                )
             )
-            _queries(to_query, run).copy_(grads[0])
-            _add_overlapping(to_key, grads[1], run)
-            _add_overlapping(to_value, grads[2], run)
+            _queries(query_grad, run).copy_(near_query_grad)
+            _add_overlapping(key_grad, near_key_grad, run)
+            _add_overlapping(value_grad, near_value_grad, run)
             if run.far.shape[1]:
-                far, slots = _far(key, value, run), run.far.flatten()
-                to_queries, *to_far = far.gradients(_queries(query, run), grad_run, out_run, total)
-                _queries(to_query, run).add_(to_queries)
-                for total_grad, part in zip((to_key, to_value), to_far, strict=True):
-                    total_grad.index_add_(0, slots, part.transpose(1, 2).reshape(len(slots), *key.shape[1:]))
-        return to_query, to_key, to_value, None
+                far_query_grad, *far_grads = _far_keys(key, value, run).gradients(queries, run_grad, run_out, lse)
+                _queries(query_grad, run).add_(far_query_grad)
+                for total, far_grad in zip((key_grad, value_grad), far_grads, strict=True):
+                    total.index_add_(0, run.far.flatten(), far_grad.transpose(1, 2).flatten(0, 1))
+        return query_grad, key_grad, value_grad, None
 
 
-def _queries(x: Tensor, run: ChunkRun) -> Tensor:
-    """View the queries' slots of ``(slots, heads, size)`` as ``(chunks, heads, queries, size)``."""
-    return _view(x, run, run.first.query, run.first.queries)
+def _queries(states: Tensor, run: ChunkRun) -> Tensor:
+    """View the query slots of ``(slots, heads, size)`` as ``(chunks, heads, queries, size)``."""
+    return _view_chunks(states, run, run.first.query, run.first.queries)
 
 
-def _keys(x: Tensor, run: ChunkRun) -> Tensor:
-    """View the keys' slots as ``(chunks, heads, keys, size)``; neighbours overlap."""
-    return _view(x, run, run.first.key, run.first.keys)
+def _keys(states: Tensor, run: ChunkRun) -> Tensor:
+    """View the key slots as ``(chunks, heads, keys, size)``; neighbouring chunks overlap."""
+    return _view_chunks(states, run, run.first.key, run.first.keys)
 
 
-def _view(x: Tensor, run: ChunkRun, start: int, length: int) -> Tensor:
-    _, heads, size = x.shape
+def _view_chunks(states: Tensor, run: ChunkRun, start: int, length: int) -> Tensor:
+    _, heads, size = states.shape
     token = heads * size
     strides = (run.step * token, size, token, 1)
-    return x.as_strided((run.chunks, heads, length, size), strides, x.storage_offset() + start * token)
+    return states.as_strided((run.chunks, heads, length, size), strides, states.storage_offset() + start * token)
 
 
 def _add_overlapping(total: Tensor, parts: Tensor, run: ChunkRun) -> None:
-    """Add ``(chunks, heads, keys, size)`` to the keys' slots, one step at a time: within a step no keys overlap."""
+    """Add ``(chunks, heads, keys, size)`` to the key slots, one step at a time: within a step no keys overlap."""
     for start in range(0, run.first.keys, run.step):
         width = min(run.step, run.first.keys - start)
-        view = _view(total, run, run.first.key + start, width)
+        view = _view_chunks(total, run, run.first.key + start, width)
         view += parts[:, :, start : start + width]
 
 
-def _far(key: Tensor, value: Tensor, run: ChunkRun) -> FarKeys:
-    """Return a run's far keys, ``(chunks, heads, far, size)``."""
+def _far_keys(key: Tensor, value: Tensor, run: ChunkRun) -> FarKeys:
     return FarKeys(key[run.far].transpose(1, 2), value[run.far].transpose(1, 2), run.far_bias)
 
 
@@ -161,24 +154,24 @@ def _runs(packing: Packing, window: int, dtype: torch.dtype) -> list[ChunkRun]:
     runs: list[ChunkRun] = []
     wide = torch.promote_types(dtype, torch.float32)
     for group in grouped_chunks(packing, window):
-        shared = chunk_bias(packing, group, window, dtype) if group[0].plain else None
+        shared_bias = chunk_bias(packing, group, window, dtype) if group[0].plain else None
         for chunks in _progressions(group):
             step = chunks[1].query - chunks[0].query if len(chunks) > 1 else max(chunks[0].keys, chunks[0].queries)
-            bias = chunk_bias(packing, chunks, window, dtype) if shared is None else shared
+            bias = chunk_bias(packing, chunks, window, dtype) if shared_bias is None else shared_bias
             far, real = far_columns(chunks, packing.valid.device)
-            far_bias = torch.zeros(real.shape, dtype=wide).masked_fill(~real, float("-inf"))[:, None, None]
-            runs.append(ChunkRun(chunks[0], len(chunks), step, bias, far, far_bias))
+            far_bias = attention_bias(real, wide)[:, None, None]
+            runs.append(ChunkRun(chunks[0], len(chunks), step, bias=bias, far=far, far_bias=far_bias))
     return runs
 
 
 def _progressions(chunks: list[QueryChunk]) -> list[list[QueryChunk]]:
     """Split chunks where their spacing, or the offset from queries to keys, changes."""
-    parts: list[list[QueryChunk]] = []
+    progressions: list[list[QueryChunk]] = []
     for chunk in chunks:
-        part = parts[-1] if parts else []
-        even = len(part) < 2 or chunk.query - part[-1].query == part[1].query - part[0].query
-        if part and even and chunk.key - chunk.query == part[0].key - part[0].query:
-            part.append(chunk)
+        last = progressions[-1] if progressions else []
+        even = len(last) < 2 or chunk.query - last[-1].query == last[1].query - last[0].query
+        if last and even and chunk.key - chunk.query == last[0].key - last[0].query:
+            last.append(chunk)
         else:
-            parts.append([chunk])
-    return parts
+            progressions.append([chunk])
+    return progressions

@@ -10,13 +10,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import (
-    AutoConfig,
-    AutoModel,
-    AutoModelForMaskedLM,
-    LongformerConfig,
-    PreTrainedModel,
-)
+from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, LongformerConfig, PreTrainedModel
 from transformers import initialization as init
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.models.longformer.modeling_longformer import (
@@ -38,7 +32,7 @@ from simlte_st.longformer.packing import Packing, pack_batch
 GlobalTokens = Literal["cls", "none"]
 
 SLOTS = 2048
-"""Slots per pass through the feed-forward on the CPU without gradients, so that activations fit the cache."""
+"""Number of slots per feed-forward pass on the CPU without gradients, so that activations fit the cache."""
 
 
 class SimlteLongformerConfig(LongformerConfig):
@@ -55,8 +49,8 @@ class SimlteLongformerConfig(LongformerConfig):
         **kwargs: Fields of ``transformers.LongformerConfig``.
 
     Raises:
-        ConfigurationError: If ``global_tokens`` is unknown, ``pad_token_id`` is None, or a window is not a positive
-            even number.
+        ConfigurationError: ``global_tokens`` is unknown, ``pad_token_id`` is None, or a window is not a positive even
+            number.
 
     References:
         Longformer, section 3.1 ("Attention pattern"); transformers' ``LongformerConfig``.
@@ -65,7 +59,7 @@ class SimlteLongformerConfig(LongformerConfig):
     model_type = "simlte_longformer"
 
     def __init__(self, global_tokens: GlobalTokens = "cls", **kwargs: Any) -> None:
-        # A constructor of its own, not a field: transformers 5.0 has no dataclass configurations yet.
+        # A constructor rather than a field, because configurations are not dataclasses in transformers 5.0.
         self.global_tokens: GlobalTokens = global_tokens
         super().__init__(**kwargs)
         check_value("global_tokens", global_tokens, GlobalTokens)
@@ -89,20 +83,20 @@ class SimlteLongformerConfig(LongformerConfig):
     @property
     def usable_length(self) -> int:
         """The maximum number of tokens per document, special tokens included."""
-        assert self.pad_token_id is not None  # the constructor has checked it
+        assert self.pad_token_id is not None  # checked by the constructor
         return int(self.max_position_embeddings - self.pad_token_id - 1)
 
 
-# Named as the stock modules, so that checkpoints match; hidden states are packed, (slots, hidden).
+# The modules have the names of the stock ones, so that checkpoints match. Hidden states are packed, (slots, hidden).
 
 
 class LongformerEmbeddings(nn.Module):
-    """Word, position and segment embeddings, summed and normalised."""
+    """Normalised sum of word, position and segment embeddings."""
 
     def __init__(self, config: SimlteLongformerConfig) -> None:
         super().__init__()
-        assert config.pad_token_id is not None  # the configuration has checked it
-        # simlte_st.compat reads this: positions begin at padding_idx + 1.
+        assert config.pad_token_id is not None  # checked by the configuration
+        # compat.readable_tokens reads it: positions begin at padding_idx + 1.
         self.padding_idx: int = config.pad_token_id
         self.word_embeddings = nn.Embedding(config.vocab_size, config.hidden_size, padding_idx=self.padding_idx)
         self.token_type_embeddings = nn.Embedding(config.type_vocab_size, config.hidden_size)
@@ -114,10 +108,10 @@ class LongformerEmbeddings(nn.Module):
 
     def forward(self, words: Tensor, positions: Tensor, segments: Tensor | None) -> Tensor:
         """Embed packed token ids, ``(slots,)``."""
-        of_segment = self.token_type_embeddings.weight[0] if segments is None else self.token_type_embeddings(segments)
-        embedded = self.word_embeddings(words) + self.position_embeddings(positions) + of_segment
-        normed: Tensor = self.dropout(self.LayerNorm(embedded))
-        return normed
+        segment = self.token_type_embeddings.weight[0] if segments is None else self.token_type_embeddings(segments)
+        total = self.word_embeddings(words) + self.position_embeddings(positions) + segment
+        embeddings: Tensor = self.dropout(self.LayerNorm(total))
+        return embeddings
 
 
 class LongformerAttention(nn.Module):
@@ -132,8 +126,8 @@ class LongformerAttention(nn.Module):
 
     def forward(self, hidden: Tensor, packing: Packing) -> Tensor:
         """Return the new states."""
-        attended: Tensor = self.output(self.self(hidden, packing), hidden)
-        return attended
+        states: Tensor = self.output(self.self(hidden, packing), hidden)
+        return states
 
 
 class LongformerLayer(GradientCheckpointingLayer):
@@ -149,8 +143,8 @@ class LongformerLayer(GradientCheckpointingLayer):
     def forward(self, hidden: Tensor, packing: Packing) -> Tensor:
         """Return the new states."""
         attended = self.attention(hidden, packing)
-        on_cpu = attended.device.type == "cpu" and not torch.is_grad_enabled()
-        size = self.chunk_size or (SLOTS if on_cpu else len(attended))
+        limited = attended.device.type == "cpu" and not torch.is_grad_enabled()
+        size = self.chunk_size or (SLOTS if limited else len(attended))
         outputs = [self.output(self.intermediate(part), part) for part in attended.split(size)]
         return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
 
@@ -163,7 +157,7 @@ class LongformerEncoder(nn.Module):
         self.layer = nn.ModuleList(LongformerLayer(config, window) for window in config.layer_windows())
 
     def forward(self, hidden: Tensor, packing: Packing, keep_all: bool) -> tuple[Tensor, list[Tensor]]:
-        """Return the last states and, with ``keep_all``, those of every layer."""
+        """Return the last states and, with ``keep_all``, those of all layers."""
         states = [hidden]
         for layer in self.layer:
             hidden = layer(hidden, packing)
@@ -190,7 +184,7 @@ class SimlteLongformerPreTrainedModel(PreTrainedModel):
 
     @classmethod
     def _can_set_attn_implementation(cls) -> bool:
-        return True  # transformers would look for its own dispatcher in this module's source
+        return True  # otherwise transformers searches this module's source for its own dispatcher
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
@@ -238,27 +232,21 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
 
     @can_return_tuple  # type: ignore[untyped-decorator]
     def forward(
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        global_attention_mask: Tensor | None = None,
-        token_type_ids: Tensor | None = None,
-        position_ids: Tensor | None = None,
-        output_attentions: bool | None = None,
-        output_hidden_states: bool | None = None,
-        **kwargs: Any,
-    ) -> LongformerBaseModelOutputWithPooling:
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, global_attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None, position_ids: Tensor | None = None,
+        output_attentions: bool | None = None, output_hidden_states: bool | None = None, **kwargs: Any,
+    ) -> LongformerBaseModelOutputWithPooling:  # fmt: skip
         """Encode a padded batch.
 
         Args:
             input_ids: Token ids, ``(batch, width)``, int64.
             attention_mask: 1 for tokens, 0 for padding, ``(batch, width)`` (default: all tokens). As in the stock
                 model, 2 marks a token with global attention.
-            global_attention_mask: 1 for tokens with global attention, ``(batch, width)`` (default: as the
-                configuration's ``global_tokens`` says, unless the attention mask has a 2).
+            global_attention_mask: 1 for tokens with global attention, ``(batch, width)`` (default: those with a 2 in
+                the attention mask; if there are none, the configuration's ``global_tokens``).
             token_type_ids: Segment ids, ``(batch, width)``, int64 (default: 0).
             position_ids: Positions, ``(batch, width)``, int64 (default: counted from ``pad_token_id + 1``).
-            output_attentions: Unsupported, because attention weights are never stored.
+            output_attentions: Not supported, because attention weights are never stored.
             output_hidden_states: Whether to return the states of all layers.
             **kwargs: ``return_dict=False`` returns a tuple; other keywords are ignored.
 
@@ -266,12 +254,12 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
             ``last_hidden_state``, ``(batch, width, hidden)``, zero at padding; ``pooler_output``; ``hidden_states``.
 
         Raises:
-            ModelError: If a document has more tokens than the model has positions, or with ``output_attentions=True``.
+            ModelError: A document has more tokens than the model has positions, or ``output_attentions=True``.
         """
         if self.config.output_attentions if output_attentions is None else output_attentions:
             raise ModelError("output_attentions=True: weights are never stored. Use transformers' LongformerModel.")
         shape, device = input_ids.shape, input_ids.device
-        # The plan is made on the CPU: one wait for the device here instead of one at each decision.
+        # Plan on the CPU, to synchronize with the device once instead of at each decision.
         mask = torch.ones(shape, dtype=torch.int64) if attention_mask is None else attention_mask.cpu()
         global_mask = None if global_attention_mask is None else global_attention_mask.cpu() > 0
         if global_mask is None and bool((mask > 1).any()):
@@ -282,7 +270,7 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
         if position_ids is not None:
             positions = packing.pack(position_ids.expand(shape), fill=pad)
         else:
-            # As in the stock model, padding tokens inside a row do not count.
+            # As in the stock model, padding tokens within a row do not count.
             real = input_ids != pad
             positions = packing.pack(real.cumsum(1) * real + pad, fill=pad)
         if position_ids is not None or shape[1] > self.config.usable_length:
@@ -300,7 +288,7 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
         )
 
     def _check_positions(self, positions: Tensor) -> None:
-        """Raise an error before CUDA would end the process for an index beyond the table."""
+        """Reject positions beyond the table, which would crash the process on CUDA."""
         if positions.numel() and (highest := int(positions.max())) >= self.config.max_position_embeddings:
             usable = self.config.usable_length
             raise ModelError(
@@ -313,7 +301,7 @@ class SimlteLongformerForMaskedLM(SimlteLongformerPreTrainedModel):
     """The Longformer with its masked-language-model head.
 
     Args:
-        config: The configuration. Its ``global_tokens`` applies as without the head.
+        config: The configuration.
     """
 
     _tied_weights_keys: ClassVar[dict[str, str]] = {  # type: ignore[misc]
@@ -338,17 +326,13 @@ class SimlteLongformerForMaskedLM(SimlteLongformerPreTrainedModel):
 
     @can_return_tuple  # type: ignore[untyped-decorator]
     def forward(
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        global_attention_mask: Tensor | None = None,
-        labels: Tensor | None = None,
-        **kwargs: Any,
-    ) -> LongformerMaskedLMOutput:
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, global_attention_mask: Tensor | None = None,
+        labels: Tensor | None = None, **kwargs: Any,
+    ) -> LongformerMaskedLMOutput:  # fmt: skip
         """Predict tokens.
 
         Args:
-            input_ids: Token ids, ``(batch, width)``, int64.
+            input_ids: As in :meth:`SimlteLongformerModel.forward`, like the two masks.
             attention_mask: 1 for tokens, 0 for padding.
             global_attention_mask: 1 for tokens with global attention.
             labels: Token ids to predict, -100 to ignore a token, ``(batch, width)``, int64.

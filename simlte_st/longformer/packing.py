@@ -1,16 +1,15 @@
-"""Pack a padded batch and unpack it again, so that computation follows the real tokens.
+"""Pack padded batches, so that the cost scales with the number of non-padding tokens, and unpack them.
 
-Documents are laid out one after another in a row of slots, longer ones first, each in whole blocks of :data:`BLOCK`
-slots; only a document's last block holds padding. Neighbours in a document stay neighbours in the row, so a window in
-the document is a window in the row. Documents with the same number of blocks are adjacent and form a batch without
-copying.
+Documents are laid out one after another in a row of slots, the longest first, each in whole blocks of :data:`BLOCK`
+slots; only the last block of a document has padding. Neighbouring tokens stay neighbours, so a window in the document
+is a window in the row. Documents with the same number of blocks are adjacent and form a batch without copying.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -18,7 +17,7 @@ from torch import Tensor
 T = TypeVar("T")
 
 BLOCK = 32
-"""Slots in a block: a document wastes half a block on average."""
+"""Number of slots in a block; a document wastes half a block on average."""
 
 
 class PackedSpan(NamedTuple):
@@ -28,27 +27,28 @@ class PackedSpan(NamedTuple):
     size: int  # number of slots, a multiple of the block
     length: int  # slots from its first to its last token
     globals: tuple[int, ...]  # slots with global attention, ascending
-    holes: bool  # whether any of the first ``length`` slots is masked
+    holes: bool  # whether a slot of these is masked
 
 
 @dataclass(frozen=True)
 class Packing:
     """The layout of a padded batch in packed slots.
 
-    Tensors have one value per slot, ``(slots,)``, unless noted.
+    Tensors have one value per slot, ``(slots,)``, unless stated otherwise.
     """
 
     batch: int  # rows of the padded batch
     width: int  # columns of the padded batch
     spans: list[PackedSpan]  # the packed documents in order; rows without a token have none
-    source: Tensor  # int64, index of the token in the flattened batch; at padding, of the document's last token
+    source: Tensor  # int64, index of the token in the flattened batch; the document's last token at padding
     inside: Tensor  # bool, whether the slot is inside a document
-    valid: Tensor  # bool, whether the slot holds a token to attend to: inside and not masked
+    valid: Tensor  # bool, whether the slot can be attended to: inside and not masked
     is_global: Tensor  # bool, whether the token has global attention
     document: Tensor  # int64, index of the document in ``spans``
+    positions: Tensor  # int64, position in the document, from 0
     filled: Tensor  # int64, the slots inside documents, (tokens,)
     global_slots: Tensor  # int64, the slots with global attention, (globals,)
-    _cache: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _cache: dict[Hashable, object] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def slots(self) -> int:
@@ -56,23 +56,17 @@ class Packing:
         return len(self.source)
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return a cached value that depends on the packing alone, shared by all layers."""
+        """Return the cached value of ``make``, which depends on the packing only; all layers share it."""
         if key not in self._cache:
             self._cache[key] = make()
         return cast(T, self._cache[key])
 
-    def places(self) -> Tensor:
-        """Return the position of each slot in its document, from 0."""
-        device = self.document.device
-        [starts] = to_device([torch.tensor([span.start for span in self.spans], dtype=torch.int64)], device)
-        return torch.arange(self.slots, device=device) - starts[self.document]
-
     def pack(self, padded: Tensor, fill: int) -> Tensor:
-        """Return the values of a padded batch ``(batch, width)`` at each slot; ``fill`` at padding."""
+        """Return the values of a padded batch, ``(batch, width)``, by slot, with ``fill`` at padding."""
         return padded.flatten().index_select(0, self.source).masked_fill(~self.inside, fill)
 
     def unpack(self, packed: Tensor) -> Tensor:
-        """Return the values of slots as a padded batch, zeros at padding."""
+        """Return the values of slots as a padded batch, with zeros at padding."""
         padded = packed.new_zeros(self.batch * self.width, *packed.shape[1:])
         targets = self.once("targets", lambda: self.source.index_select(0, self.filled))
         padded = padded.index_copy(0, targets, packed.index_select(0, self.filled))
@@ -80,14 +74,14 @@ class Packing:
 
 
 def document_spans(mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the first index of every document in the flattened batch, and the lengths.
+    """Return the index of each document's first token in the flattened batch, and the document's length.
 
-    A document runs from its first to its last unmasked token: padding may be on either side.
+    A document runs from its first to its last unmasked token, so padding may be on either side.
     """
     batch, width = mask.shape
-    seen, columns = mask > 0, torch.arange(width)
-    first = torch.where(seen, columns, width).amin(1) if width else torch.zeros(batch, dtype=torch.int64)
-    last = torch.where(seen, columns, -1).amax(1) if width else torch.full((batch,), -1)
+    unmasked, columns = mask > 0, torch.arange(width)
+    first = torch.where(unmasked, columns, width).amin(1) if width else torch.zeros(batch, dtype=torch.int64)
+    last = torch.where(unmasked, columns, -1).amax(1) if width else torch.full((batch,), -1)
     return torch.arange(batch) * width + first, (last + 1 - first).clamp(min=0)
 
 
@@ -96,26 +90,25 @@ def pack_batch(
 ) -> Packing:
     """Plan the packing of a batch on the CPU and copy it to ``device``.
 
-    Masked tokens inside a document keep their slots, because distances in the window count them.
+    Masked tokens inside a document keep their slots, because they count towards distances.
     """
-    device = device or mask.device
-    seen = mask.cpu()
-    batch, width = seen.shape
-    begins, lengths = document_spans(seen)
+    device, mask = device or mask.device, mask.cpu()
+    batch, width = mask.shape
+    begins, lengths = document_spans(mask)
     sizes = (lengths + BLOCK - 1) // BLOCK * BLOCK
     order = sizes.argsort(descending=True, stable=True)[: int((sizes > 0).sum())]
     begins, lengths, sizes = begins[order], lengths[order], sizes[order]
     starts = sizes.cumsum(0) - sizes
 
     document = torch.repeat_interleave(torch.arange(len(order)), sizes)
-    place = torch.arange(len(document)) - starts[document]
-    inside = place < lengths[document]
-    source = begins[document] + torch.minimum(place, lengths[document] - 1)
-    valid = inside & seen.flatten()[source]
+    positions = torch.arange(len(document)) - starts[document]
+    inside = positions < lengths[document]
+    source = begins[document] + torch.minimum(positions, lengths[document] - 1)
+    valid = inside & mask.flatten()[source]
     if global_mask is not None:
         is_global = valid & global_mask.cpu().flatten()[source]
     else:
-        is_global = (place == 0) if cls else torch.zeros_like(valid)
+        is_global = (positions == 0) if cls else torch.zeros_like(valid)
 
     global_slots: list[list[int]] = [[] for _ in range(len(order))]
     slots = is_global.nonzero().squeeze(1)
@@ -123,13 +116,18 @@ def pack_batch(
         global_slots[number].append(slot)
     counts = torch.zeros(len(order), dtype=torch.int64).index_add_(0, document, valid.long())
     columns = (starts.tolist(), sizes.tolist(), lengths.tolist(), map(tuple, global_slots), (counts < lengths).tolist())
-    spans = [PackedSpan(*values) for values in zip(*columns, strict=True)]
-    tensors = [source, inside, valid, is_global, document, inside.nonzero().squeeze(1), slots]
+    spans = [PackedSpan(*fields) for fields in zip(*columns, strict=True)]
+    tensors = [source, inside, valid, is_global, document, positions, inside.nonzero().squeeze(1), slots]
     return Packing(batch, width, spans, *to_device(tensors, device))
 
 
+def attention_bias(visible: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return the mask to add to scores: 0 where a key is visible, minus infinity elsewhere."""
+    return torch.zeros(visible.shape, dtype=dtype, device=visible.device).masked_fill(~visible, float("-inf"))
+
+
 def to_device(tensors: list[Tensor], device: torch.device) -> list[Tensor]:
-    """Copy int64 and bool tensors from the CPU in one transfer, without waiting for CUDA."""
+    """Copy int64 and bool tensors from the CPU in a single transfer, without synchronizing with CUDA."""
     if device.type == "cpu":
         return tensors
     flat = torch.cat([tensor.flatten().long() for tensor in tensors])

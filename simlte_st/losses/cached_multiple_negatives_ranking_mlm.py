@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.parallel import DistributedDataParallel
 
-from simlte_st.compat import mini_batch_ranges, slice_rows
+from simlte_st.compat import mini_batch_ranges, slice_rows, unwrap_compiled
 from simlte_st.losses.columns import Features, encode, merge_columns, take_rows
 from simlte_st.losses.loss_state import average_gradient
 from simlte_st.losses.multiple_negatives_ranking_mlm import MLMLossMixin
@@ -32,12 +32,12 @@ class CachedMultipleNegativesRankingMLMLoss(  # type: ignore[misc]  # returns te
     2. It computes the contrastive loss of the whole batch and the gradient of each embedding.
     3. In the backward pass it embeds each mini-batch again, with a graph and the same dropout, and backpropagates the
        gradients from step 2.
-    4. The MLM term is a sum over masked tokens and needs no cache. With ``mlm_input="separate"`` each masked mini-batch
-       takes one forward and one backward pass, whose gradients accumulate; with ``"shared"`` steps 1 and 3 include it.
-       Either way it is the mean over the masked tokens of the whole batch.
+    4. The MLM term is a sum over masked tokens and needs no cache. With ``mlm_input="separate"``, each masked
+       mini-batch takes one forward and one backward pass, whose gradients accumulate; with ``"shared"``, steps 1 and 3
+       include it. In both cases it is the mean over the masked tokens of the whole batch.
 
     If a forward pass costs 1 and a backward pass 2, this loss costs 7 and the plain loss 6; with
-    ``mlm_input="shared"`` they cost 4 and 3.
+    ``mlm_input="shared"``, they cost 4 and 3.
 
     Args:
         model: The model to train.
@@ -72,21 +72,21 @@ class CachedMultipleNegativesRankingMLMLoss(  # type: ignore[misc]  # returns te
             SentenceTransformerTrainer(model, arguments, train_dataset=views.attach(dataset), loss=loss)
     """
 
-    def compute_terms(self, columns: list[Features], masked: list[Features], labels: Any) -> tuple[Tensor, Tensor]:
+    def compute_terms(self, columns: list[Features], masked: list[Features], labels: Tensor) -> tuple[Tensor, Tensor]:
         """Return the contrastive and the weighted MLM term, scalars."""
         shared = self.mlm_input == "shared"
-        embedded = ContrastivePass(self, masked if shared else columns)
-        contrastive = embedded.forward_cached(embedded.batches, labels)
-        predicted = embedded if shared else MLMPass(self, masked)
-        slope = self.mlm_weight / self.mean_count(predicted.mlm_count)
-        mlm = slope * predicted.mlm_sum
+        contrastive_pass = ContrastivePass(self, masked if shared else columns)
+        contrastive = contrastive_pass.forward_cached(contrastive_pass.batches, labels)
+        mlm_pass = contrastive_pass if shared else MLMPass(self, masked)
+        slope = self.mlm_weight / self.mean_count(mlm_pass.mlm_count)
+        mlm = slope * mlm_pass.mlm_sum
         if torch.is_grad_enabled():
-            contrastive.register_hook(self._average_head_gradient)  # after the engine's own hook
-            contrastive, mlm = _Joined.apply(contrastive, mlm, slope, predicted.back_propagate)  # type: ignore[no-untyped-call]
+            contrastive.register_hook(self._average_head_gradient)  # runs after the hook of forward_cached
+            contrastive, mlm = _JoinTerms.apply(contrastive, mlm, slope, mlm_pass.back_propagate)  # type: ignore[no-untyped-call]
         return contrastive, mlm
 
     def _average_head_gradient(self, _: Tensor) -> None:
-        """Average once for all mini-batches, in every process, even one without masked tokens."""
+        """Average once for all mini-batches, in all processes, including those without masked tokens."""
         assert self.mlm_head is not None
         for parameter in self.mlm_head.parameters():
             if parameter.requires_grad:
@@ -96,18 +96,16 @@ class CachedMultipleNegativesRankingMLMLoss(  # type: ignore[misc]  # returns te
 class ContrastivePass(CachedLossMixin):
     """The contrastive term of one batch, computed with sentence-transformers' GradCache implementation.
 
-    Each batch needs its own object: the second embedding step runs in the backward pass, by which time the loss may
-    have seen another batch. If the columns have MLM labels (``mlm_input="shared"``), each mini-batch adds its MLM term:
-    the value in the first embedding step, the gradient in the second.
+    Each batch needs a new object: the second embedding step runs in the backward pass, by which time the loss may have
+    seen another batch. If the columns have MLM labels (``mlm_input="shared"``), each mini-batch adds its MLM term: the
+    value in the first embedding step, the gradient in the second.
     """
 
-    def __init__(self, loss: Any, columns: list[Features]) -> None:
-        self.loss = loss
-        self.model = loss.model
-        self.mini_batch_size = loss.mini_batch_size
-        self.mini_batch_num_tokens = loss.mini_batch_num_tokens
-        self.batches, self._order = _arranged(loss, columns)
-        # Summed cross-entropy and number of the masked tokens of all columns; complete after the first embedding step.
+    def __init__(self, loss: CachedMultipleNegativesRankingMLMLoss, columns: list[Features]) -> None:
+        self.loss, self.model = loss, loss.model
+        self.mini_batch_size, self.mini_batch_num_tokens = loss.mini_batch_size, loss.mini_batch_num_tokens
+        self.batches, self._order = _arrange_columns(loss, columns)
+        # Summed cross-entropy and number of the masked tokens of all columns, complete after the first embedding step.
         self.mlm_sum = torch.zeros((), device=self.batches[0]["input_ids"].device)
         self.mlm_count = 0
         self._mlm_slope: Tensor | None = None
@@ -118,51 +116,48 @@ class ContrastivePass(CachedLossMixin):
         self._autocast = functools.partial(torch.autocast, device, dtype=dtype, enabled=enabled)
 
     def back_propagate(self, slope: Tensor) -> None:
-        """Set the factor of :attr:`mlm_sum`'s gradient for the second embedding step."""
+        """Set the factor that scales the gradient of :attr:`mlm_sum` in the second embedding step."""
         self._mlm_slope = slope
 
     def embed_minibatch(
-        self,
-        sentence_feature: Features,
-        begin: int,
-        end: int,
-        with_grad: bool,
-        copy_random_state: bool,
+        self, sentence_feature: Features, begin: int, end: int, with_grad: bool, copy_random_state: bool,
         random_state: RandContext | None = None,
-    ) -> tuple[Tensor, RandContext | None]:
-        """Embed some rows, as the overridden method does, and compute their MLM term."""
+    ) -> tuple[Tensor, RandContext | None]:  # fmt: skip
+        """Embed some rows, like the overridden method, and compute their MLM term."""
         features = slice_rows(sentence_feature, begin, end)
         with random_state or nullcontext(), torch.set_grad_enabled(with_grad), self._autocast():
             state = RandContext(*features.values()) if copy_random_state else None
-            torch.clear_autocast_cache()  # some versions of PyTorch share it between passes with and without a graph
+            torch.clear_autocast_cache()  # in some versions of PyTorch, passes with and without a graph share it
             outputs, labels = encode(self.model, features)
             embeddings: Tensor = outputs["sentence_embedding"]
             if labels is not None:
                 mlm_sum, count = self.loss.summed_mlm_loss([(outputs, labels)])
                 if with_grad:
-                    embeddings = _Attached.apply(embeddings, mlm_sum, self._mlm_slope)  # type: ignore[no-untyped-call]
+                    embeddings = _AttachSum.apply(embeddings, mlm_sum, self._mlm_slope)  # type: ignore[no-untyped-call]
                 else:
                     self.mlm_sum += mlm_sum
                     self.mlm_count += count
         return embeddings, state
 
-    def calculate_loss(self, reps: list[list[Tensor]], labels: Any = None, *, with_backward: bool = False) -> Tensor:
-        """Return the loss of all mini-batches' embeddings; ``with_backward`` also computes their gradients."""
+    def calculate_loss(
+        self, reps: list[list[Tensor]], labels: Tensor | None = None, *, with_backward: bool = False
+    ) -> Tensor:
+        """Return the loss for the embeddings of all mini-batches; ``with_backward`` also computes their gradients."""
         if len(self.batches) > 1:
             columns = [torch.cat(batches) for batches in reps]
         else:
-            together = torch.cat(reps[0])
+            embeddings = torch.cat(reps[0])
             if self._order is not None:
-                together = together[self._order.argsort()]
-            columns = list(together.chunk(self._columns))
+                embeddings = embeddings[self._order.argsort()]
+            columns = list(embeddings.chunk(self._columns))
         if with_backward:
             self.loss.metrics.update(columns)
-        # The stock method walks the graph once for each chunk of scores, so the graph must begin at leaves.
+        # The stock method backpropagates once per chunk of scores, so the graph must begin at leaves.
         leaves = [column.detach().requires_grad_(with_backward) for column in columns]
-        value: Tensor = self.loss.calculate_loss([[leaf] for leaf in leaves], labels, with_backward=with_backward)
+        total: Tensor = self.loss.calculate_loss([[leaf] for leaf in leaves], labels, with_backward=with_backward)
         if with_backward:
             torch.autograd.backward(columns, [leaf.grad for leaf in leaves])
-        return value
+        return total
 
 
 class MLMPass:
@@ -170,24 +165,25 @@ class MLMPass:
 
     The term is a sum over tokens, so its gradient is the sum of the mini-batches' gradients. This takes one forward
     pass, where GradCache takes two, and keeps one gradient per parameter until the backward pass. It differentiates the
-    sum, not its share of the loss, which keeps half-precision gradients about as large as a gradient scaler would.
+    unweighted sum, so half-precision gradients are about as large as with a gradient scaler.
     """
 
-    def __init__(self, loss: Any, columns: list[Features]) -> None:
+    def __init__(self, loss: CachedMultipleNegativesRankingMLMLoss, columns: list[Features]) -> None:
         self.mlm_count = 0  # number of masked tokens of all columns
-        self._parameters = [value for value in loss.parameters() if value.requires_grad]
+        self._parameters = [parameter for parameter in loss.parameters() if parameter.requires_grad]
         self._gradients: list[Tensor | None] | None = [None] * len(self._parameters)
         # Bypass DDP, which ignores gradients that the backward pass does not accumulate.
-        wrapper = getattr(loss.model, "_orig_mod", loss.model)
+        wrapper = unwrap_compiled(loss.model)
         model = wrapper.module if isinstance(wrapper, DistributedDataParallel) else loss.model
         sums = [
             self._run(loss, model, slice_rows(features, begin, end))
-            for features in _arranged(loss, columns)[0]
+            for features in _arrange_columns(loss, columns)[0]
             for begin, end in mini_batch_ranges(features, loss.mini_batch_size, loss.mini_batch_num_tokens)
         ]
         self.mlm_sum = torch.stack(sums).sum()
 
-    def _run(self, loss: Any, model: nn.Module, features: Features) -> Tensor:
+    def _run(self, loss: CachedMultipleNegativesRankingMLMLoss, model: nn.Module, features: Features) -> Tensor:
+        """Return the summed cross-entropy of a mini-batch, and add its gradient."""
         torch.clear_autocast_cache()  # as above
         total, count = loss.summed_mlm_loss([encode(model, features)])
         self.mlm_count += count
@@ -195,13 +191,12 @@ class MLMPass:
             with torch.autocast(total.device.type, enabled=False):
                 gradients = torch.autograd.grad(total, self._parameters, allow_unused=True)
             for index, gradient in enumerate(gradients):
-                former = self._gradients[index]
-                if former is None:
+                accumulated = self._gradients[index]
+                if accumulated is None:
                     self._gradients[index] = gradient
                 elif gradient is not None:
-                    former += gradient
-        summed: Tensor = total.detach()
-        return summed
+                    accumulated += gradient
+        return total.detach()
 
     def back_propagate(self, slope: Tensor) -> None:
         """Add the gradient, times ``slope``, to the parameters' gradients."""
@@ -219,8 +214,8 @@ class MLMPass:
                 parameter.grad += gradient
 
 
-class _Joined(torch.autograd.Function):
-    """Return the two terms as tensors that can be added and scaled like any others."""
+class _JoinTerms(torch.autograd.Function):
+    """Return the two terms as tensors that can be added and scaled."""
 
     @staticmethod
     def forward(
@@ -236,8 +231,8 @@ class _Joined(torch.autograd.Function):
         return contrastive, None, None, None
 
 
-class _Attached(torch.autograd.Function):
-    """Pass embeddings through, and backpropagate a sum times a factor that is known only later."""
+class _AttachSum(torch.autograd.Function):
+    """Return the embeddings unchanged, and backpropagate a sum times a factor that is set after the forward pass."""
 
     @staticmethod
     def forward(ctx: Any, embeddings: Tensor, total: Tensor, slope: Tensor) -> Tensor:
@@ -250,16 +245,18 @@ class _Attached(torch.autograd.Function):
         return gradient, ctx.slope, None
 
 
-def _arranged(loss: Any, columns: list[Features]) -> tuple[list[Features], Tensor | None]:
-    """Merge columns into one batch, longest rows first; return it and the original index of each row.
+def _arrange_columns(
+    loss: CachedMultipleNegativesRankingMLMLoss, columns: list[Features]
+) -> tuple[list[Features], Tensor | None]:
+    """Merge columns into one batch, the longest rows first; return it and the original index of each row.
 
-    Mini-batches then hold rows of similar length, and GradCache strips their shared padding. Columns that cannot be
-    merged and batches of a single mini-batch keep their order.
+    The rows of a mini-batch then have similar lengths, and GradCache strips their shared padding. Columns that cannot
+    be merged, and batches of a single mini-batch, keep their order.
     """
     columns = [dict(features) for features in columns]
     for features in columns:
         if isinstance(prompt := features.get("prompt_length"), Tensor):
-            features["prompt_length"] = int(prompt.reshape(-1)[0])  # one number for any subset of rows
+            features["prompt_length"] = int(prompt.reshape(-1)[0])  # the same for all subsets of rows
     merged = merge_columns(columns)
     if merged is None:
         return columns, None

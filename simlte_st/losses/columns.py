@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch import Tensor, nn
 
+from simlte_st.compat import Features as Features
 from simlte_st.compat import merge_feature_batches, slice_rows
-from simlte_st.losses.masked_language_model import IGNORE
-
-Features = dict[str, Any]
-"""Model inputs of a column: padded to ``(rows, length)`` with an ``attention_mask``, or flattened to ``(1, tokens)``
-with ``cu_seq_lens_q``, ``(rows + 1,)``."""
 
 LABELS = "mlm_labels"
-"""Key of a masked column's labels: int64, shaped like its ``input_ids``. The model never sees it."""
+"""Key of a masked column's labels: int64, shaped like its ``input_ids``. The model never sees them."""
 
-_MOST_PADDING = 1.125
-"""Merge columns if padding makes the batch at most this many times as large, because padding costs time too."""
+IGNORE = -100
+"""Label of tokens that are not predicted, as in ``cross_entropy``."""
+
+_MAX_PADDING = 1.125
+"""Maximum growth of a batch through padding for which columns are merged, because padding costs time too."""
 
 
-def merge_columns(columns: list[Features], most_padding: float = float("inf")) -> Features | None:
+def merge_columns(columns: list[Features], max_padding: float = float("inf")) -> Features | None:
     """Return all rows as one batch, column after column; None if the columns cannot be merged."""
     masks = [features.get("attention_mask") for features in columns]
     if len(columns) < 2 or any(mask is None for mask in masks):
         return None
     widths = [mask.shape[1] for mask in masks if mask is not None]
-    if len(widths) * max(widths) > most_padding * sum(widths):
+    if len(widths) * max(widths) > max_padding * sum(widths):
         return None
     merged = merge_feature_batches(columns)
     if merged is not None and LABELS in merged:
@@ -36,15 +33,15 @@ def merge_columns(columns: list[Features], most_padding: float = float("inf")) -
 
 
 def encode(model: nn.Module, features: Features) -> tuple[Features, Tensor | None]:
-    """Return the model's outputs for a batch, and its labels if any."""
-    inputs = dict(features)  # the model adds its outputs to it
+    """Return the model's outputs for a batch, and the batch's labels, if any."""
+    inputs = dict(features)  # the model adds its outputs to this copy
     labels = inputs.pop(LABELS, None)
     return model(inputs), labels
 
 
 def encode_columns(model: nn.Module, columns: list[Features]) -> list[tuple[Features, Tensor | None]]:
     """Encode columns in one pass if that adds little padding, otherwise one by one."""
-    merged = merge_columns(columns, _MOST_PADDING)
+    merged = merge_columns(columns, _MAX_PADDING)
     return [encode(model, features) for features in (columns if merged is None else [merged])]
 
 
@@ -63,8 +60,8 @@ def row_count(features: Features) -> int:
 def take_rows(features: Features, rows: Tensor) -> Features:
     """Select rows of a padded column, in any order."""
     count = len(features["input_ids"])
-    taken = {
-        name: value[rows] if isinstance(value, Tensor) and value.ndim and len(value) == count else value
-        for name, value in features.items()
+    selection = {
+        name: feature[rows] if isinstance(feature, Tensor) and feature.ndim and len(feature) == count else feature
+        for name, feature in features.items()
     }
-    return slice_rows(taken, 0, len(rows))
+    return slice_rows(selection, 0, len(rows))

@@ -1,8 +1,8 @@
 """Mask tokens, and predict them with a masked-language-model head.
 
-sentence-transformers drops a checkpoint's head, so this module loads it again; without one it makes a new head, tied to
-the word embeddings. All BERT-like heads compute the same under different names: dense, activation, layer norm, then a
-product with the word embeddings plus a bias.
+sentence-transformers drops the head of a checkpoint, so this module loads it again. If there is none, it creates a head
+tied to the word embeddings. All BERT-like heads compute the same under different names: dense, activation, layer norm,
+then a product with the word embeddings plus a bias.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from transformers.activations import ACT2FN
 
 from simlte_st.compat import MLM_HEADS, checkpoint_name, get_encoder, load_masked_lm, mask_without_prompt
 from simlte_st.errors import ModelError
+from simlte_st.losses.columns import IGNORE, Features
 
 logger = logging.getLogger(__name__)
 
@@ -33,9 +34,6 @@ HeadSource = Literal["auto", "pretrained", "fresh"]
 Probability = Annotated[float, Interval(gt=0, le=1)]
 """Probability of masking a token."""
 
-IGNORE = -100
-"""Label of tokens that are not predicted, as in ``cross_entropy``."""
-
 
 class TokenMasker:
     """Mask tokens as BERT does (Devlin et al., 2019, section 3.1).
@@ -43,8 +41,8 @@ class TokenMasker:
     Each ordinary token is selected with probability ``probability``. Of the selected tokens, 80% become the mask token,
     10% a random token of the vocabulary, and 10% stay. Special tokens, padding and prompts are never selected.
 
-    A row's mask depends only on the seed, the number of the draw and the row's tokens, not on other rows or padding, so
-    it is the same however many processes share a batch.
+    The mask of a row depends only on the seed, the draw and the row's tokens, not on other rows, on padding or on the
+    number of processes that share a batch.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, probability: float = 0.15, seed: int = 0) -> None:
@@ -58,46 +56,40 @@ class TokenMasker:
         self.special_ids = sorted(set(tokenizer.all_special_ids))
         self.vocabulary = len(tokenizer)
 
-    def __call__(self, features: dict[str, Any], draw: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-        """Return a batch's masked ids and labels, shaped like ``input_ids``."""
-        ids = features["input_ids"]
-        real = self._real(features)
-        drawn = [self._draw_row(row, draw) for row in self._rows(features)]
-        chance = torch.ones(ids.shape, device=ids.device)
-        chance[real] = torch.cat([each for each, _ in drawn]).to(ids.device)
-        random_ids = torch.zeros_like(ids)
-        random_ids[real] = torch.cat([each for _, each in drawn]).to(ids.device)
-        chosen = (chance < self.probability) & self.maskable(features)
-        labels = torch.where(chosen, ids, IGNORE)
+    def __call__(self, features: Features, draw: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+        """Return the masked ids and the labels of a batch, shaped like ``input_ids``."""
+        ids, real = features["input_ids"], self._real(features)
+        draws = zip(*(self._draw_row(row, draw) for row in self._rows(features)), strict=True)
+        chance, random_ids = torch.ones(ids.shape, device=ids.device), torch.zeros_like(ids)
+        chance[real], random_ids[real] = (torch.cat(rows).to(ids.device) for rows in draws)
+        selected = (chance < self.probability) & self.maskable(features)
+        labels = torch.where(selected, ids, IGNORE)
         # The same uniform number decides the replacement: its position within [0, probability).
         share = chance / self.probability
-        masked = torch.where(chosen & (share < 0.8), self.mask_id, ids)
-        masked = torch.where(chosen & (share >= 0.9), random_ids, masked)
+        masked = torch.where(selected & (share < 0.8), self.mask_id, ids)
+        masked = torch.where(selected & (share >= 0.9), random_ids, masked)
         return masked, labels
 
     def _draw_row(self, row: NDArray[np.int64], draw: tuple[int, ...]) -> tuple[Tensor, Tensor]:
         """Draw a number in [0, 1) and a random token for each token of a row, both ``(tokens,)``."""
         key = hashlib.blake2b(repr((self.seed, *draw)).encode() + b"\x00" + row.tobytes(), digest_size=16).digest()
-        generator = torch.Generator().manual_seed(int.from_bytes(key[8:], "little"))
-        return (
-            torch.rand(len(row), generator=generator),
-            torch.randint(self.vocabulary, (len(row),), generator=generator),
-        )
+        generator, count = torch.Generator().manual_seed(int.from_bytes(key[8:], "little")), len(row)
+        return torch.rand(count, generator=generator), torch.randint(self.vocabulary, (count,), generator=generator)
 
-    def _rows(self, features: dict[str, Any]) -> list[NDArray[np.int64]]:
-        """Return each row's tokens, without padding."""
+    def _rows(self, features: Features) -> list[NDArray[np.int64]]:
+        """Return the tokens of each row, without padding."""
         ids, mask = features["input_ids"], features.get("attention_mask")
         lengths = features["cu_seq_lens_q"].diff() if mask is None else mask.sum(dim=1)
         flat = ids[self._real(features)].to("cpu", torch.int64).numpy()
         return np.split(flat, np.cumsum(lengths.cpu().numpy())[:-1])
 
     @staticmethod
-    def _real(features: dict[str, Any]) -> Tensor:
-        """Return a bool mask of the tokens that are not padding, shaped like ``input_ids``."""
+    def _real(features: Features) -> Tensor:
+        """Return a bool mask of the non-padding tokens, shaped like ``input_ids``."""
         mask = features.get("attention_mask")
         return torch.ones_like(features["input_ids"], dtype=torch.bool) if mask is None else mask.bool()
 
-    def maskable(self, features: dict[str, Any]) -> Tensor:
+    def maskable(self, features: Features) -> Tensor:
         """Return a bool mask of the tokens that may be selected, shaped like ``input_ids``."""
         ids, mask = features["input_ids"], features.get("attention_mask")
         special = torch.tensor(self.special_ids, device=ids.device, dtype=ids.dtype)
@@ -116,10 +108,10 @@ class TokenMasker:
 class HeadPrecision:
     """Mixin for modules that compute logits over the vocabulary in the Trainer's precision."""
 
-    # The Trainer's autocast covers the model only. Softmax and sums use float32 in any case.
+    # The Trainer's autocast covers the model only. Softmax and sums always use float32.
     bf16 = False
 
-    def precision(self, device: torch.device) -> AbstractContextManager[Any]:
+    def precision(self, device: torch.device) -> AbstractContextManager[object]:
         """Return the autocast context for the logits."""
         return torch.autocast(device.type, torch.bfloat16) if self.bf16 else nullcontext()
 
@@ -129,33 +121,27 @@ def chunked_cross_entropy(
 ) -> Tensor:
     """Return the sum of ``cross_entropy(hidden @ weight.T + bias, targets)``, computed in chunks of tokens.
 
-    The forward pass computes the gradients together with each chunk's logits. Nothing is computed twice, and at most
-    ``chunk_size * vocabulary`` logits are in memory, as in the fused linear cross-entropy of Liger Kernel
+    The forward pass computes the gradients together with the logits of each chunk. Nothing is computed twice, and at
+    most ``chunk_size * vocabulary`` logits are in memory, as in the fused linear cross-entropy of Liger Kernel
     (https://arxiv.org/abs/2410.10989, section 3.2). The backward pass keeps tensors as large as the inputs.
 
-    Under autocast the products use its precision; the softmax and the sums use float32 or wider.
+    Under autocast, the matrix products use its precision; the softmax and the sums use float32 or wider.
     """
-    grad_enabled = torch.is_grad_enabled()  # always False inside the function
-    total: Tensor = _ChunkedCrossEntropy.apply(hidden, weight, bias, targets, chunk_size, grad_enabled)  # type: ignore[no-untyped-call]
+    with_grad = torch.is_grad_enabled()  # always False inside the function
+    total: Tensor = _ChunkedCrossEntropy.apply(hidden, weight, bias, targets, chunk_size, with_grad)  # type: ignore[no-untyped-call]
     return total
 
 
 class _ChunkedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any,
-        hidden: Tensor,
-        weight: Tensor,
-        bias: Tensor | None,
-        targets: Tensor,
-        chunk_size: int,
-        grad_enabled: bool,
+        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, chunk_size: int, with_grad: bool
     ) -> Tensor:
         device = hidden.device.type
         common = torch.promote_types(hidden.dtype, weight.dtype)
         dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else common
         wide = torch.promote_types(common, torch.float32)
-        needs = [grad_enabled and needed for needed in ctx.needs_input_grad[:3]]
+        needs = [with_grad and needed for needed in ctx.needs_input_grad[:3]]
         total = hidden.new_zeros((), dtype=wide)
         hidden_grad = torch.zeros_like(hidden) if needs[0] else None
         weight_grad = torch.zeros_like(weight, dtype=wide) if needs[1] else None
@@ -171,7 +157,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
                 total += (log_z - logits.gather(1, target)).sum()
                 if not any(needs):
                     continue
-                # In place: softmax minus the one-hot targets, the gradient of the sum with respect to the logits.
+                # The gradient of the sum with respect to the logits, in place: softmax minus the one-hot targets.
                 slope = logits.sub_(log_z).exp_()
                 slope.scatter_add_(1, target, torch.full_like(log_z, -1.0))
                 if bias_grad is not None:
@@ -181,7 +167,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
                     hidden_grad[rows] = slope @ low_weight
                 if weight_grad is not None:
                     if dtype == wide:
-                        weight_grad.addmm_(slope.T, chunk)  # without a second matrix of this size
+                        weight_grad.addmm_(slope.T, chunk)  # saves a second matrix of this size
                     else:
                         weight_grad += slope.T @ chunk
         ctx.save_for_backward(hidden_grad, weight_grad, bias_grad)
@@ -202,18 +188,11 @@ class MLMHead(HeadPrecision, nn.Module):
     """Compute logits over the vocabulary from hidden states."""
 
     def __init__(
-        self,
-        dense: nn.Module,
-        activation: nn.Module,
-        norm: nn.Module,
-        bias: Tensor | None,
-        decoder: Tensor | None = None,
-        pretrained: bool = False,
-    ) -> None:
+        self, dense: nn.Module, activation: nn.Module, norm: nn.Module, bias: Tensor | None,
+        decoder: Tensor | None = None, pretrained: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__()
-        self.dense = dense
-        self.activation = activation
-        self.norm = norm
+        self.dense, self.activation, self.norm = dense, activation, norm
         self.bias = None if bias is None else nn.Parameter(bias.detach().clone())
         self.decoder = None if decoder is None else nn.Parameter(decoder.detach().clone())
         self.pretrained = pretrained
@@ -244,11 +223,14 @@ class MLMHead(HeadPrecision, nn.Module):
 def make_mlm_head(model: SentenceTransformer, source: HeadSource = "auto", seed: int = 0) -> MLMHead:
     """Return an MLM head: the checkpoint's (``"pretrained"``), a new one (``"fresh"``), or the first available."""
     encoder = get_encoder(model)
-    found = "mlm_head='fresh'" if source == "fresh" else _pretrained_head(encoder)
-    if source == "pretrained" and isinstance(found, str):
-        raise ModelError(f"No pretrained MLM head: {found}. Use mlm_head='auto' or 'fresh' to train a new one.")
-    head = _fresh_head(encoder, seed) if isinstance(found, str) else found
-    logger.info("MLM head: %s.", f"new, because {found}" if isinstance(found, str) else "the checkpoint's")
+    head = "mlm_head='fresh'" if source == "fresh" else _pretrained_head(encoder)
+    if isinstance(head, str):
+        if source == "pretrained":
+            raise ModelError(f"No pretrained MLM head: {head}. Use mlm_head='auto' or 'fresh' to train a new one.")
+        logger.info("MLM head: new, because %s.", head)
+        head = _fresh_head(encoder, seed)
+    else:
+        logger.info("MLM head: the checkpoint's.")
     return head.to(device=model.device, dtype=torch.float32)
 
 
@@ -263,8 +245,8 @@ def _pretrained_head(encoder: PreTrainedModel) -> MLMHead | str:
         masked_lm, missing_keys = load_masked_lm(name)
     except (OSError, ValueError) as error:
         return f"{name!r} could not be read again: {error}"
-    needed = (*(f"{path}." for path in paths[:3]), f"{paths[3]}.weight")  # tied weights are never missing
-    if missing := sorted(key for key in missing_keys if key.startswith(needed)):
+    required = (*(f"{path}." for path in paths[:3]), f"{paths[3]}.weight")  # tied weights are never missing
+    if missing := sorted(key for key in missing_keys if key.startswith(required)):
         return f"{name!r} has no {missing[0]!r}"
     words = masked_lm.get_input_embeddings().weight
     if words.shape != encoder.get_input_embeddings().weight.shape:
@@ -272,17 +254,17 @@ def _pretrained_head(encoder: PreTrainedModel) -> MLMHead | str:
     dense, activation, norm, decoder = (
         masked_lm.get_submodule(path) if "." in path or hasattr(masked_lm, path) else ACT2FN[path] for path in paths
     )
-    own = None if torch.equal(decoder.weight, words) else decoder.weight  # some checkpoints do not tie them
-    return MLMHead(dense, activation, norm, decoder.bias, own, pretrained=True)
+    untied = None if torch.equal(decoder.weight, words) else decoder.weight  # few checkpoints do not tie them
+    return MLMHead(dense, activation, norm, decoder.bias, untied, pretrained=True)
 
 
 def _fresh_head(encoder: PreTrainedModel, seed: int) -> MLMHead:
     config = encoder.config
     embeddings = encoder.get_input_embeddings()
-    assert isinstance(embeddings, nn.Embedding)  # get_encoder has checked it
+    assert isinstance(embeddings, nn.Embedding)  # checked by get_encoder
     vocabulary, size = embeddings.weight.shape
     generator = torch.Generator().manual_seed(seed)
-    # Skip the default initialisation, which would advance the global random state.
+    # The default initialisation would advance the global random state.
     dense = nn.utils.skip_init(nn.Linear, config.hidden_size, size)
     with torch.no_grad():
         dense.weight.normal_(0.0, getattr(config, "initializer_range", 0.02), generator=generator)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import Annotated
 
 from annotated_types import Interval
 from sentence_transformers import SentenceTransformer
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from simlte_st.arguments import check_arguments
 from simlte_st.errors import DataError
 from simlte_st.extras import require
+from simlte_st.losses.columns import Features
 
 NotNegative = Annotated[float, Interval(ge=0)]
 
@@ -21,7 +22,7 @@ class MultiSimilarityTripletLoss(nn.Module):
 
     The loss of a triplet is ``max(0, |a - p|^2 - |a - n|^2 + margin)`` for an article a, a post p about it, and a post
     n of the batch about another article; all vectors have length 1. The result is the mean over the nonzero triplets.
-    Mining keeps the posts that are hard to separate by cosine (Wang et al., 2019). A positive is kept unless it is
+    Mining keeps the posts that are hard to tell apart by cosine (Wang et al., 2019). A positive is kept unless it is
     closer to the article than the closest negative by ``epsilon``. A negative is kept unless it is farther than the
     farthest positive by ``epsilon``. pytorch-metric-learning computes both parts.
 
@@ -32,7 +33,7 @@ class MultiSimilarityTripletLoss(nn.Module):
 
     Inputs:
         Two columns of texts, posts and articles, and a column ``label`` with the article's number. Posts with the same
-        number are about the same article and never serve as negatives for each other.
+        number are about the same article and are never negatives of each other.
 
     Raises:
         ConfigurationError: ``margin`` or ``epsilon`` is negative.
@@ -43,9 +44,7 @@ class MultiSimilarityTripletLoss(nn.Module):
     @check_arguments
     def __init__(self, model: SentenceTransformer, margin: NotNegative = 0.2, epsilon: NotNegative = 0.1) -> None:
         super().__init__()
-        self.model = model
-        self.margin = margin
-        self.epsilon = epsilon
+        self.model, self.margin, self.epsilon = model, margin, epsilon
         miners, losses, distances = (
             require(f"pytorch_metric_learning.{part}", "ast", "mining of triplets")
             for part in ("miners", "losses", "distances")
@@ -53,8 +52,8 @@ class MultiSimilarityTripletLoss(nn.Module):
         self.miner = miners.MultiSimilarityMiner(epsilon)
         self.triplets = losses.TripletMarginLoss(margin, distance=distances.LpDistance(power=2))
 
-    def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> Tensor:
-        """Return the loss, a scalar; it and its gradient are 0 if nothing is mined."""
+    def forward(self, sentence_features: Iterable[Features], labels: Tensor | None = None) -> Tensor:
+        """Return the loss, a scalar; without mined triplets, the loss and its gradient are 0."""
         columns = list(sentence_features)
         if labels is None or len(columns) != 2:
             raise DataError(
@@ -66,12 +65,12 @@ class MultiSimilarityTripletLoss(nn.Module):
 
     def compute_loss_from_embeddings(self, posts: Tensor, articles: Tensor, labels: Tensor) -> Tensor:
         """Return the loss for embeddings ``[B, d]`` and article numbers ``[B]``."""
-        own = labels.clone()  # given the same tensor twice, the library does not pair row i with itself
-        mined = self.miner(articles, labels, posts, own)
-        loss: Tensor = self.triplets(articles, labels, mined, posts, own)
+        post_labels = labels.clone()  # if both are the same tensor, the library does not pair row i with itself
+        mined = self.miner(articles, labels, posts, post_labels)
+        loss: Tensor = self.triplets(articles, labels, mined, posts, post_labels)
         return loss
 
-    def get_config_dict(self) -> dict[str, Any]:
+    def get_config_dict(self) -> dict[str, float]:
         """Return the settings, for the model card."""
         return {"margin": self.margin, "epsilon": self.epsilon}
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import torch
-from annotated_types import Interval
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from torch import Tensor
@@ -15,9 +14,9 @@ from simlte_st.arguments import Count, Seed, check_arguments, check_value
 from simlte_st.compat import get_encoder
 from simlte_st.distributed import mean_over_processes
 from simlte_st.errors import DataError, ModelError
-from simlte_st.losses.columns import LABELS, Features, encode_columns, split_embeddings
-from simlte_st.losses.loss_state import BatchMetrics, LossStateMixin, average_gradient
-from simlte_st.losses.masked_language_model import IGNORE, HeadSource, MLMHead, Probability, TokenMasker, make_mlm_head
+from simlte_st.losses.columns import IGNORE, LABELS, Features, encode_columns, split_embeddings
+from simlte_st.losses.loss_state import BatchMetrics, LossStateMixin, Weight, average_gradient
+from simlte_st.losses.masked_language_model import HeadSource, MLMHead, Probability, TokenMasker, make_mlm_head
 from simlte_st.models.passes import right_padded
 
 MLMInput = Literal["separate", "shared"]
@@ -43,40 +42,31 @@ class MLMLossMixin(LossStateMixin):
 
     @check_arguments
     def __init__(
-        self,
-        model: SentenceTransformer,
-        *arguments: Any,
-        mlm_weight: Annotated[float, Interval(ge=0)] = 0.1,
-        mlm_probability: Probability = 0.15,
-        mlm_input: MLMInput = "separate",
-        mlm_head: HeadSource | MLMHead = "auto",
-        mlm_chunk_size: Count = 1024,
-        seed: Seed = 0,
-        **options: Any,
-    ) -> None:
+        self, model: SentenceTransformer, *arguments: Any, mlm_weight: Weight = 0.1,
+        mlm_probability: Probability = 0.15, mlm_input: MLMInput = "separate", mlm_head: HeadSource | MLMHead = "auto",
+        mlm_chunk_size: Count = 1024, seed: Seed = 0, **options: Any,
+    ) -> None:  # fmt: skip
         super().__init__(model, *arguments, **options)
         check_value("mini_batch_size", getattr(self, "mini_batch_size", None), Count | None)  # of the cached loss
-        self.mlm_weight = mlm_weight
-        self.mlm_probability = mlm_probability
-        self.mlm_input = mlm_input
+        self.mlm_weight, self.mlm_probability, self.mlm_input = mlm_weight, mlm_probability, mlm_input
         self.mlm_chunk_size = mlm_chunk_size
-        self.metrics = BatchMetrics()  # LossMetricsCallback logs them
+        self.metrics = BatchMetrics()  # logged by LossMetricsCallback
         self.mlm_head: MLMHead | None = None
         self.masker: TokenMasker | None = None
         if mlm_weight > 0:
             self.masker = TokenMasker(model.tokenizer, mlm_probability, seed)
             # Number of training batches, which seeds their masks; a buffer, so that resumed runs continue counting.
             self.register_buffer("batches", torch.zeros((), dtype=torch.int64))
-            made = mlm_head if isinstance(mlm_head, MLMHead) else make_mlm_head(model, mlm_head, seed)
-            self.mlm_head = made.to(model.device)
-            self.on_head_made(self.mlm_head)
+            head = mlm_head if isinstance(mlm_head, MLMHead) else make_mlm_head(model, mlm_head, seed)
+            self.mlm_head = head.to(model.device)
+            self.register_head_hooks(self.mlm_head)
 
-    def on_head_made(self, head: MLMHead) -> None:
-        """Prepare a head that was just made."""
+    def register_head_hooks(self, head: MLMHead) -> None:
+        """Register hooks on the parameters of the head; none by default."""
 
-    def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Any) -> dict[str, Tensor] | Tensor:
+    def forward(self, sentence_features: Iterable[Features], labels: Tensor) -> dict[str, Tensor] | Tensor:
         """Return the terms by name, or the stock loss if ``mlm_weight`` is 0."""
-        columns: list[Features] = [right_padded(features) for features in sentence_features]
+        columns = [right_padded(features) for features in sentence_features]
         if self.mlm_head is None:
             loss: Tensor = super().forward(columns, labels)
             return loss
@@ -85,12 +75,12 @@ class MLMLossMixin(LossStateMixin):
         contrastive, mlm = self.compute_terms(columns, self.mask_columns(columns), labels)
         return {"contrastive": contrastive, "mlm": mlm}
 
-    def compute_terms(self, columns: list[Features], masked: list[Features], labels: Any) -> tuple[Tensor, Tensor]:
+    def compute_terms(self, columns: list[Features], masked: list[Features], labels: Tensor) -> tuple[Tensor, Tensor]:
         """Return the contrastive and the weighted MLM term, scalars."""
         raise NotImplementedError
 
     def mask_columns(self, columns: list[Features]) -> list[Features]:
-        """Return masked copies of columns with labels; each training batch gets new masks."""
+        """Return masked copies of columns, with labels; each training batch gets new masks."""
         assert self.masker is not None
         number = 0
         if torch.is_grad_enabled():
@@ -123,9 +113,9 @@ class MLMLossMixin(LossStateMixin):
     def get_config_dict(self) -> dict[str, Any]:
         """Return the settings, for the model card."""
         stock: dict[str, Any] = super().get_config_dict()  # type: ignore[misc]  # defined by the stock loss
-        own = {name: getattr(self, name) for name in ("mlm_weight", "mlm_probability", "mlm_input")}
+        settings = {name: getattr(self, name) for name in ("mlm_weight", "mlm_probability", "mlm_input")}
         head = None if self.mlm_head is None else "pretrained" if self.mlm_head.pretrained else "fresh"
-        return {**stock, **own, "mlm_head": head}
+        return {**stock, **settings, "mlm_head": head}
 
     @property
     def citation(self) -> str:
@@ -139,7 +129,7 @@ class MultipleNegativesRankingMLMLoss(MLMLossMixin, MultipleNegativesRankingLoss
 
     In plain terms:
 
-    1. The two views of a document should be closer than views of different documents of the batch. This term is
+    1. The two views of a document should be closer than views of different documents in the batch. This term is
        :class:`~sentence_transformers.sentence_transformer.losses.MultipleNegativesRankingLoss`, with all its options.
     2. The encoder should still predict masked words from their context, which preserves its knowledge of language.
     3. The loss is ``contrastive + mlm_weight * mlm``; the Trainer logs both terms by name.
@@ -211,26 +201,26 @@ class MultipleNegativesRankingMLMLoss(MLMLossMixin, MultipleNegativesRankingLoss
             trainer.train()
     """
 
-    def on_head_made(self, head: MLMHead) -> None:
-        """Average the head's gradients over the processes."""
+    def register_head_hooks(self, head: MLMHead) -> None:
+        """Average the gradients of the head over the processes."""
         for parameter in head.parameters():
             parameter.register_post_accumulate_grad_hook(average_gradient)
 
-    def compute_terms(self, columns: list[Features], masked: list[Features], labels: Any) -> tuple[Tensor, Tensor]:
+    def compute_terms(self, columns: list[Features], masked: list[Features], labels: Tensor) -> tuple[Tensor, Tensor]:
         """Return the contrastive and the weighted MLM term, scalars."""
         shared = self.mlm_input == "shared"
         outputs = encode_columns(self.model, masked if shared else columns)
         contrastive = self.compute_loss_from_embeddings(split_embeddings(outputs, len(columns)), labels)
         if not shared:
             outputs = encode_columns(self.model, masked)
-        # Without masked tokens the sum and its gradient are 0; a mean would be NaN. Keeping the graph also keeps the
-        # processes of a distributed run in step.
+        # Without masked tokens the sum and its gradient are 0, while a mean would be NaN. Even then, distributed
+        # processes need the graph, to stay in step.
         total, count = self.summed_mlm_loss(outputs)
         return contrastive, self.mlm_weight / self.mean_count(count) * total
 
-    def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Any) -> Tensor:
+    def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor) -> Tensor:
         """Return the contrastive term for embeddings, ``(batch, dim)`` per column, and update :attr:`metrics`."""
-        if torch.is_grad_enabled():  # not in evaluation, which is logged separately
+        if torch.is_grad_enabled():  # evaluation is logged separately
             self.metrics.update(embeddings)
         loss: Tensor = super().compute_loss_from_embeddings(embeddings, labels)
         return loss

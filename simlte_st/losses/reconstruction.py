@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, cast
+from collections.abc import Iterable
+from typing import Any, cast
 
 import torch
-from annotated_types import Interval
 from sentence_transformers.base.losses import uses_gradient_cache
 from sentence_transformers.util.tensor import repad_flattened_features
 from torch import Tensor, nn
@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from simlte_st.arguments import Count, Seed, check_arguments
 from simlte_st.compat import get_encoder
 from simlte_st.errors import ConfigurationError
-from simlte_st.losses.columns import row_count
-from simlte_st.losses.loss_state import LossStateMixin, average_gradient
+from simlte_st.losses.columns import Features, row_count
+from simlte_st.losses.loss_state import LossStateMixin, Weight, average_gradient
 from simlte_st.losses.masked_language_model import HeadPrecision, chunked_cross_entropy
 
 
@@ -23,12 +23,12 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
 
     ``r = softmax(E Wr')`` (TA-SBERT, Eq. 5) is trained with cross-entropy on the ids of all tokens, including special
     tokens and excluding padding; nothing is masked. The mean over the tokens of all columns, times the number of
-    columns and ``weight``, is added to the wrapped loss. The token embeddings come from the wrapped loss's first pass,
-    not from a later pass over masked copies.
+    columns and ``weight``, is added to the wrapped loss. The token embeddings come from the first pass of the wrapped
+    loss, not from later passes over masked copies.
 
     Eq. 7, ``L_sen + 0.017 (L_recon(r1) + L_recon(r2))``, sums over columns without defining the mean in ``L_recon``. A
-    mean over each column's tokens would give tokens of shorter columns more weight. Here all tokens have the same
-    weight; the two agree if the columns have the same number of tokens.
+    mean over the tokens of each column would weight tokens of shorter columns more. Here all tokens have the same
+    weight; both definitions agree if the columns have the same number of tokens.
 
     The head ``Wr`` is not part of the model. :func:`~simlte_st.trainer_callbacks` save it with checkpoints and let it
     compute in bfloat16 if the Trainer does: in float32 it costs more than a small encoder.
@@ -60,70 +60,61 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
     """
 
     @check_arguments
-    def __init__(
-        self,
-        loss: nn.Module,
-        weight: Annotated[float, Interval(ge=0)] = 0.017,
-        chunk_size: Count = 1024,
-        seed: Seed = 0,
-    ) -> None:
+    def __init__(self, loss: nn.Module, weight: Weight = 0.017, chunk_size: Count = 1024, seed: Seed = 0) -> None:
         super().__init__()
-        inner = list(loss.modules())
-        cached = [part for part in inner if uses_gradient_cache(part)]
-        if cached:  # the innermost is the last
+        modules = list(loss.modules())
+        cached = [module for module in modules if uses_gradient_cache(module)]
+        if cached:  # the innermost comes last
             raise ConfigurationError(
                 f"ReconstructionLoss cannot wrap {type(cached[-1]).__name__}, whose gradient caching keeps no graph: "
                 "use the loss without caching, and a smaller batch."
             )
-        if any(getattr(part, "mlm_input", None) == "shared" and getattr(part, "mlm_weight", 0) > 0 for part in inner):
+        if any(getattr(module, "mlm_input", "") == "shared" and getattr(module, "mlm_weight", 0) for module in modules):
             raise ConfigurationError(
                 "ReconstructionLoss needs unmasked texts, but with mlm_input='shared' the model reads only masked "
                 "ones: use mlm_input='separate'."
             )
-        model = _current_model(loss)
-        self.loss = loss
-        self.model = model
-        self.weight = weight
-        self.chunk_size = chunk_size
-        encoder = get_encoder(model)
+        self.loss, self.model = loss, _current_model(loss)
+        self.weight, self.chunk_size = weight, chunk_size
+        encoder = get_encoder(self.model)
         hidden = encoder.config.hidden_size
         words = cast(nn.Embedding, encoder.get_input_embeddings())
         head = nn.utils.skip_init(nn.Linear, hidden, words.num_embeddings, bias=False)
-        bound = hidden**-0.5  # nn.Linear's own
+        bound = hidden**-0.5  # as in nn.Linear
         nn.init.uniform_(head.weight, -bound, bound, generator=torch.Generator().manual_seed(seed))
-        self.head = head.to(model.device, torch.float32)
+        self.head = head.to(self.model.device, torch.float32)
         self.head.weight.register_post_accumulate_grad_hook(average_gradient)
 
-    def forward(self, sentence_features: Any, labels: Any = None) -> dict[str, Tensor]:
+    def forward(self, sentence_features: Iterable[Features], labels: Tensor | None = None) -> dict[str, Tensor]:
         """Return all terms."""
         columns = list(sentence_features)
-        wanted = sum(row_count(features) for features in columns)
-        seen: list[dict[str, Any]] = []
+        rows = sum(row_count(features) for features in columns)
+        outputs: list[Features] = []
 
-        def see(module: nn.Module, inputs: Any, output: dict[str, Any]) -> None:
-            if sum(row_count(features) for features in seen) < wanted:
-                seen.append(dict(output))
+        def record(module: nn.Module, inputs: object, output: Features) -> None:
+            if sum(row_count(features) for features in outputs) < rows:
+                outputs.append(dict(output))
 
-        hook = _current_model(self.loss).register_forward_hook(see)
+        hook = _current_model(self.loss).register_forward_hook(record)
         try:
-            result = self.loss(columns, labels)
+            loss = self.loss(columns, labels)
         finally:
             hook.remove()
-        terms = dict(result) if isinstance(result, dict) else {"sentence": result}
-        terms["reconstruction"] = self.weight * len(columns) * self._mean(seen)
+        terms = dict(loss) if isinstance(loss, dict) else {"sentence": loss}
+        terms["reconstruction"] = self.weight * len(columns) * self._mean_cross_entropy(outputs)
         return terms
 
-    def _mean(self, outputs: list[dict[str, Any]]) -> Tensor:
-        """Return the mean cross-entropy over the tokens of some passes, without padding; 0 if there are none."""
-        padded = [repad_flattened_features(out) if "cu_seq_lens_q" in out else out for out in outputs]
-        real = [out["attention_mask"].bool() for out in padded]
-        hidden = torch.cat([out["token_embeddings"][mask] for out, mask in zip(padded, real, strict=True)])
-        targets = torch.cat([out["input_ids"][mask] for out, mask in zip(padded, real, strict=True)])
+    def _mean_cross_entropy(self, outputs: list[Features]) -> Tensor:
+        """Return the mean over all non-padding tokens of some passes; 0 if there are none."""
+        padded = [repad_flattened_features(output) if "cu_seq_lens_q" in output else output for output in outputs]
+        masks = [output["attention_mask"].bool() for output in padded]
+        hidden = torch.cat([output["token_embeddings"][mask] for output, mask in zip(padded, masks, strict=True)])
+        targets = torch.cat([output["input_ids"][mask] for output, mask in zip(padded, masks, strict=True)])
         with self.precision(hidden.device):
             total = chunked_cross_entropy(hidden.float(), self.head.weight, None, targets, self.chunk_size)
         return total / max(1, len(targets))
 
-    def get_config_dict(self) -> dict[str, Any]:
+    def get_config_dict(self) -> dict[str, str | float]:
         """Return the settings, for the model card."""
         return {"loss": type(self.loss).__name__, "weight": self.weight}
 

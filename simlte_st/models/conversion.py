@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from annotated_types import Interval
 
@@ -13,13 +13,18 @@ from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.files import atomic_path, check_free
 from simlte_st.models.names import shown_base
 
+if TYPE_CHECKING:
+    from simlte_st.models.loading import LoadedModel
+else:
+    LoadedModel = Any  # its module imports torch
+
 WHOLE_DOCUMENTS = 32_768
 """Default length limit, in tokens, of a model that reads in chunks."""
 
 
 @check_arguments
 def convert_base(
-    base: Any,
+    base: str | os.PathLike[str] | LoadedModel,
     output: str | os.PathLike[str],
     *,
     backbone: Literal["chunk-mean", "longformer"] | None = None,
@@ -29,11 +34,11 @@ def convert_base(
     attention_window: Annotated[int, Interval(ge=2)] | list[int] | None = None,
     global_tokens: Literal["cls", "none"] | None = None,
     overwrite: bool = False,
-) -> Any:
+) -> LoadedModel:
     """Convert a model so that it reads long documents.
 
-    With ``backbone="chunk-mean"`` the encoder reads a document in chunks and averages their embeddings. Its weights do
-    not change, and it needs no training. With ``"longformer"`` an encoder with absolute positions (BERT, MiniLM,
+    With ``backbone="chunk-mean"``, the encoder reads a document in chunks and averages their embeddings. Its weights do
+    not change, and it needs no training. With ``"longformer"``, an encoder with absolute positions (BERT, MiniLM,
     RoBERTa, XLM-R, ELECTRA) becomes a Longformer with the same weights, which should then be trained. A stock
     Longformer becomes this package's, which computes the same vectors faster.
 
@@ -69,10 +74,10 @@ def convert_base(
     if backbone is None and chunk_length is not None:
         backbone = "chunk-mean"
     longformer: dict[str, Any] = {"attention_window": attention_window, "global_tokens": global_tokens}
-    foreign: dict[str, Any] = {"chunk_length": chunk_length} if backbone == "longformer" else longformer
-    for name, value in foreign.items() if backbone else ():
-        if value is not None:
-            raise ConfigurationError(f"{name}={value!r} cannot be combined with backbone={backbone!r}: leave it out.")
+    unsupported = {"chunk_length": chunk_length} if backbone == "longformer" else longformer if backbone else {}
+    for name, setting in unsupported.items():
+        if setting is not None:
+            raise ConfigurationError(f"{name}={setting!r} cannot be combined with backbone={backbone!r}: leave it out.")
     target = Path(output)
     check_free(target, overwrite)
     from simlte_st.compat import get_encoder
@@ -82,28 +87,26 @@ def convert_base(
     from simlte_st.models.static import is_static
     from simlte_st.modules.chunk_mean import ChunkMean, to_chunk_mean
 
-    # The new model is stored in the dtype of the base.
+    # The new model is saved in the dtype of the base.
     loaded = base.copy(pooling) if isinstance(base, LoadedModel) else load_model(base, pooling, dtype="auto")
     if is_static(loaded.model):
         raise ModelError(f"{loaded.name!r} is a static model, which reads whole texts without conversion.")
     in_chunks = isinstance(loaded.model[0], ChunkMean)
     if backbone is None:
-        given = any(value is not None for value in (max_length, *longformer.values())) and not in_chunks
+        has_setting = any(setting is not None for setting in (max_length, *longformer.values())) and not in_chunks
         is_longformer = get_encoder(loaded.model).config.model_type == "longformer"
-        backbone = "longformer" if given or is_longformer else "chunk-mean"
+        backbone = "longformer" if has_setting or is_longformer else "chunk-mean"
     if backbone == "longformer" and in_chunks:
         raise ModelError(f"{loaded.name!r} reads in chunks: convert its base instead.")
     with atomic_path(target) as path:
         if backbone == "longformer":
             save_as_longformer(loaded.model, path, max_length, tuned=loaded.tuned, **longformer)
-            how, limit = (
-                "in one pass, as a Longformer with the same weights",
-                "It was not trained after the conversion: train it before use.",
-            )
+            method = "in one pass, as a Longformer with the same weights"
+            limit = "It was not trained after the conversion: train it before use."
         else:
-            how, limit = "in chunks, whose embeddings are averaged", "It was not trained after the conversion."
-            made = to_chunk_mean(loaded.model, max_length or WHOLE_DOCUMENTS, chunk_length)
-            made.save_pretrained(str(path), create_model_card=False)
-        summary = f"`{shown_base(loaded.name)}`, converted by simlte_st to read long documents {how}."
+            method, limit = "in chunks, whose embeddings are averaged", "It was not trained after the conversion."
+            model = to_chunk_mean(loaded.model, max_length or WHOLE_DOCUMENTS, chunk_length)
+            model.save_pretrained(str(path), create_model_card=False)
+        summary = f"`{shown_base(loaded.name)}`, converted by simlte_st to read long documents {method}."
         write_model_card(path, name=target.name, base=loaded.name, summary=summary, about=f"## Limits\n\n{limit}")
     return loaded

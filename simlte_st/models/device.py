@@ -10,7 +10,7 @@ import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from simlte_st.arguments import Count, check_fields
 from simlte_st.errors import ConfigurationError, ModelError
@@ -19,6 +19,9 @@ from simlte_st.extras import check_installed
 if TYPE_CHECKING:
     import torch
     from sentence_transformers import SentenceTransformer
+
+Pool: TypeAlias = dict[Literal["input", "output", "processes"], Any]
+"""The processes that sentence-transformers starts on several devices, and their queues."""
 
 
 @dataclass(frozen=True)
@@ -66,16 +69,16 @@ class Engine:
 
     @property
     def loading_device(self) -> str | None:
-        """The device to load the model on, which decides its dtype; other processes get copies via the CPU."""
+        """The device on which to load the model, which decides its dtype; other processes get copies via the CPU."""
         if self.engine == "ray":  # actors may have GPUs even if this process has none
             return "cpu" if self.device == "cpu" else None
         if not self.several:
             return self.device  # type: ignore[return-value]
-        return next((each for each in self.several if each.split(":")[0] == "cpu"), self.several[0])
+        return next((device for device in self.several if device.split(":")[0] == "cpu"), self.several[0])
 
 
 def check_device(device: str | None) -> None:
-    """Check that a device is available, before work begins."""
+    """Check that a device is available before work begins."""
     import torch
     from sentence_transformers.util import get_device_name
 
@@ -92,12 +95,12 @@ def check_device(device: str | None) -> None:
 def check_devices(engine: Engine) -> None:
     """Check that the devices of the local engine are available."""
     if engine.engine == "local":
-        for each in [engine.device] if isinstance(engine.device, str) else engine.several:
-            check_device(each)
+        for device in [engine.device] if isinstance(engine.device, str) else engine.several:
+            check_device(device)
 
 
-def dtype_unasked(device: str | torch.device | None) -> torch.dtype | None:
-    """Return the default dtype to load a model in: float32 on a CPU, elsewhere None for the checkpoint's own.
+def default_dtype(device: str | torch.device | None) -> torch.dtype | None:
+    """Return the default dtype for loading a model: float32 on a CPU, elsewhere None for the checkpoint's own.
 
     Many checkpoints are stored in bfloat16 for GPUs, and transformers computes in the stored dtype. Compared with
     float32, bfloat16 takes 3.9 times as long on a CPU without AVX512-BF16 and two thirds as long with it
@@ -109,19 +112,19 @@ def dtype_unasked(device: str | torch.device | None) -> torch.dtype | None:
     return torch.float32 if torch.device(device or get_device_name()).type == "cpu" else None
 
 
-def cpu_capabilities() -> dict[str, Any]:
+def cpu_capabilities() -> dict[str, object]:
     """Return PyTorch's description of the CPU: ``cpu_name``, ``avx512_f``, ``amx_bf16``, ..."""
     import torch
 
     # Older versions of torch have none, which only makes encoding slower.
-    found: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
-    return found
+    capabilities: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
+    return capabilities
 
 
 def cpu_bf16() -> list[str]:
     """Return the CPU's bfloat16 instructions: ``"avx512_bf16"``, ``"amx_bf16"``."""
-    found = cpu_capabilities()
-    return [name for name in ("avx512_bf16", "amx_bf16") if found.get(name)]
+    capabilities = cpu_capabilities()
+    return [name for name in ("avx512_bf16", "amx_bf16") if capabilities.get(name)]
 
 
 def bf16_available(device: str | None = None) -> bool:
@@ -134,12 +137,12 @@ def bf16_available(device: str | None = None) -> bool:
 
 
 @contextmanager
-def device_pool(model: SentenceTransformer, devices: Sequence[str]) -> Iterator[Any]:
+def device_pool(model: SentenceTransformer, devices: Sequence[str]) -> Iterator[Pool]:
     """Start a process on each device (a device may repeat), and yield sentence-transformers' pool."""
     import torch
 
-    before = model.device
-    with _threads_divided(sum(torch.device(each).type == "cpu" for each in devices)):
+    home = model.device
+    with _divide_threads(sum(torch.device(device).type == "cpu" for device in devices)):
         pool = model.start_multi_process_pool(list(devices))
     try:
         yield pool
@@ -153,12 +156,12 @@ def device_pool(model: SentenceTransformer, devices: Sequence[str]) -> Iterator[
         ) from error
     finally:
         model.stop_multi_process_pool(pool)
-        model.to(before)
+        model.to(home)
 
 
 @contextmanager
-def _threads_divided(processes: int) -> Iterator[None]:
-    """Divide the cores among processes that start inside the block, since each would use all of them."""
+def _divide_threads(processes: int) -> Iterator[None]:
+    """Divide the cores among processes that start inside the block, because each would use all of them."""
     import torch
 
     names = [name for name in ("OMP_NUM_THREADS", "RAYON_NUM_THREADS") if name not in os.environ and processes]

@@ -11,7 +11,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from sentence_transformers import SentenceTransformer
     from torch import nn
+    from transformers import PreTrainedTokenizerBase
 
     from simlte_st.models.loading import LoadedModel
 
@@ -110,11 +111,11 @@ def to_static(
 
     from simlte_st.models.cards import write_model_card
     from simlte_st.models.loading import load_model
-    from simlte_st.models.static import write_for_model2vec
+    from simlte_st.models.static import token_embedding, write_for_model2vec
 
     loaded = load_model(base, dtype=torch.float32, device=device)
     model = distil_base(loaded, dimension=dimension, progress=progress)
-    tokens, size = cast(Any, model[0]).embedding.weight.shape
+    tokens, size = token_embedding(model).weight.shape
     with atomic_path(target) as path:
         model.save_pretrained(str(path))
         write_for_model2vec(path)
@@ -135,7 +136,7 @@ def to_static(
 def distil_base(
     base: SentenceTransformer | LoadedModel, *, dimension: int = 256, progress: bool = True
 ) -> SentenceTransformer:
-    """Distil a loaded base; return the static model in float32 on the CPU. The same base gives the same bytes."""
+    """Distil a loaded base, and return the static model in float32 on the CPU. The same base gives the same bytes."""
     check_distillation()
     import torch
     from model2vec.distill.inference import apply_pca, compute_weights
@@ -147,7 +148,7 @@ def distil_base(
 
     from simlte_st.models.loading import LoadedModel
 
-    loaded = base if isinstance(base, LoadedModel) else LoadedModel(base, "the base", "", tuned=True)
+    loaded = base if isinstance(base, LoadedModel) else LoadedModel(base, "the base", tuned=True)
     modules, tokenizer = _modules_to_distil(loaded), loaded.model.tokenizer
     if not isinstance(tokenizer, PreTrainedTokenizerFast):
         raise ModelError(f"{loaded.name!r} has no fast tokenizer ({type(tokenizer).__name__}): it cannot be distilled.")
@@ -155,19 +156,20 @@ def distil_base(
         logging.getLogger(name).setLevel(logging.ERROR)  # they log every token
     vocabulary = TokenizerModel.from_transformers_tokenizer(tokenizer).prune_added_tokens()
     if vocabulary.adds_prefix_space is not None:
-        vocabulary.adds_prefix_space = True  # the first word of a text gets the usual token
-    added = [str(each) for each in tokenizer.added_tokens_decoder.values() if not each.special]
+        vocabulary.adds_prefix_space = True  # the first word of a text gets the same token as elsewhere
+    added = [str(token) for token in tokenizer.added_tokens_decoder.values() if not token.special]
     vocabulary = clean_and_create_vocabulary(vocabulary, added, re.compile(UNUSED))
-    vectors = _token_vectors(loaded.model, modules, _read_by_base(tokenizer, vocabulary.sorted_vocabulary), progress)
+    ids = _tokenize_alone(tokenizer, vocabulary.sorted_vocabulary)
+    vectors = _token_vectors(loaded.model, modules, ids, progress)
     vectors = apply_pca(vectors, min(dimension, vectors.shape[1])) * compute_weights(len(vectors), SIF)[:, None]
     if vocabulary.unk_token_id is not None:
         # model2vec skips unknown tokens and StaticEmbedding does not: with a zero vector both agree.
         vectors[vocabulary.unk_token_id] = 0
-    reads = vocabulary.to_tokenizer()
-    reads.no_truncation()
-    reads.no_padding()
+    static_tokenizer = vocabulary.to_tokenizer()
+    static_tokenizer.no_truncation()
+    static_tokenizer.no_padding()
     weights = torch.from_numpy(np.ascontiguousarray(vectors, dtype=np.float32))
-    return SentenceTransformer(modules=[StaticEmbedding(reads, embedding_weights=weights), Normalize()], device="cpu")
+    return SentenceTransformer(modules=[StaticEmbedding(static_tokenizer, weights), Normalize()], device="cpu")
 
 
 def _modules_to_distil(loaded: LoadedModel) -> list[nn.Module]:
@@ -183,42 +185,43 @@ def _modules_to_distil(loaded: LoadedModel) -> list[nn.Module]:
     get_encoder(loaded.model)  # raises if there is none
     modules = [module for module in loaded.model if not isinstance(module, (Normalize, TokenTable))]
     if not loaded.tuned:  # a bare language model has no pooling
-        modules = [Pooling(each.embedding_dimension) if isinstance(each, Pooling) else each for each in modules]
+        modules = [Pooling(module.embedding_dimension) if isinstance(module, Pooling) else module for module in modules]
     return modules
 
 
-def _read_by_base(tokenizer: Any, tokens: list[str]) -> list[list[int]]:
-    """Return the ids of each token on its own, between the special tokens of the base."""
+def _tokenize_alone(tokenizer: PreTrainedTokenizerBase, tokens: list[str]) -> list[list[int]]:
+    """Tokenize each token separately with the base's tokenizer, with special tokens."""
     bare, full = (tokenizer("a", add_special_tokens=special)["input_ids"] for special in (False, True))
-    start = next(at for at in range(len(full)) if full[at : at + len(bare)] == bare)
-    before, after, known = full[:start], full[start + len(bare) :], tokenizer.get_vocab()
-    own = (
-        [known[each]] if each in known else tokenizer(each, add_special_tokens=False)["input_ids"] for each in tokens
-    )
-    return [[*before, *ids, *after] for ids in own]
+    start = next(index for index in range(len(full)) if full[index : index + len(bare)] == bare)
+    prefix, suffix, vocabulary = full[:start], full[start + len(bare) :], tokenizer.get_vocab()
+
+    def ids(token: str) -> list[int]:
+        return [vocabulary[token]] if token in vocabulary else tokenizer(token, add_special_tokens=False)["input_ids"]
+
+    return [[*prefix, *ids(token), *suffix] for token in tokens]
 
 
 def _token_vectors(
-    model: SentenceTransformer, modules: list[nn.Module], tokens: list[list[int]], progress: bool
+    model: SentenceTransformer, modules: list[nn.Module], ids: list[list[int]], progress: bool
 ) -> NDArray[np.float32]:
     """Return the embedding of each token."""
     import torch
 
     from simlte_st.models.passes import fast_products
 
-    order, found = sorted(range(len(tokens)), key=lambda row: len(tokens[row])), []
+    order, embeddings = sorted(range(len(ids)), key=lambda row: len(ids[row])), []
     with (
         torch.inference_mode(),
         fast_products(model.device),
-        progress_bar("Distilling", len(tokens), unit="token", shown=progress) as bar,
+        progress_bar("Distilling", len(ids), unit="token", show=progress) as bar,
     ):
         for start in range(0, len(order), _BATCH):
-            rows = [tokens[row] for row in order[start : start + _BATCH]]
-            features = dict(model.tokenizer.pad({"input_ids": rows}, return_tensors="pt"))
-            features = {name: value.to(model.device) for name, value in features.items()}
+            batch = [ids[row] for row in order[start : start + _BATCH]]
+            features = dict(model.tokenizer.pad({"input_ids": batch}, return_tensors="pt"))
+            features = {name: tensor.to(model.device) for name, tensor in features.items()}
             for module in modules:
                 features = module(features)
-            found.append(features["sentence_embedding"].float().cpu().numpy())
-            bar.update(len(rows))
-    vectors: NDArray[np.float32] = np.concatenate(found)[np.argsort(order)]
+            embeddings.append(features["sentence_embedding"].float().cpu().numpy())
+            bar.update(len(batch))
+    vectors: NDArray[np.float32] = np.concatenate(embeddings)[np.argsort(order)]
     return vectors

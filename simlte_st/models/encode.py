@@ -30,9 +30,11 @@ from simlte_st.files import (
     write_json,
 )
 from simlte_st.models.device import Engine, check_devices, device_pool
+from simlte_st.models.names import ModelSource
 from simlte_st.models.parts import Part, PartEncoder, Parts, model_identity
 from simlte_st.models.truncation import Truncation, warn_of_truncation
 from simlte_st.progress import TextBar, complete, progress_bar
+from simlte_st.reading.document import DocumentSource
 from simlte_st.reading.documents import read_documents
 
 
@@ -54,7 +56,7 @@ class EncodingReport:
         return self.summary()
 
     def summary(self) -> str:
-        """Return the numbers of documents and dimensions, and of truncated texts."""
+        """Return a sentence with the numbers of documents, dimensions and truncated texts."""
         number = format_count(self.documents, "document")
         return f"Encoded {number} into vectors of {self.dimension} dimensions. {self.truncation.summary()}"
 
@@ -65,8 +67,8 @@ class EncodingReport:
 
 @check_arguments
 def encode_documents(
-    model: Any,
-    source: Any,
+    model: ModelSource,
+    source: DocumentSource,
     output: str | os.PathLike[str],
     *,
     batch_size: Count = 32,
@@ -82,8 +84,8 @@ def encode_documents(
 ) -> EncodingReport:
     """Encode documents into a parquet file of ids and vectors.
 
-    Memory holds one part at a time (per actor). Finished parts are kept in ``OUTPUT.parts`` and joined at the end. A
-    run can be resumed on other devices and with the other engine; vectors are the same except for rounding. A script
+    Only one part (per actor) is in memory at a time. Finished parts are kept in ``OUTPUT.parts`` and joined at the end.
+    A run can be resumed on other devices and with the other engine; vectors are the same except for rounding. A script
     that encodes on several devices needs ``if __name__ == "__main__":``.
 
     Args:
@@ -96,7 +98,7 @@ def encode_documents(
         part_size: Documents in each part of the output; an interruption loses at most one part.
         device: Where to compute: cpu, cuda, cuda:1 or mps. Several devices, such as ``cuda:0,cuda:1``, share the work,
             with one process each (default: a GPU, if there is one).
-        engine: ``local`` encodes in this process, ``ray`` in Ray actors on one or many machines; these need the output
+        engine: ``local`` encodes in this process, ``ray`` in Ray actors on one or many machines, which need the output
             on a shared file system.
         actors: Number of Ray actors, each with a CPU and, if there are any, a GPU (default: as many as fit).
         address: Address of the Ray cluster (default: a cluster on this machine, or a new one).
@@ -136,13 +138,9 @@ def encode_documents(
     truncation = Truncation.of(model)
     check_devices(where)
     folder = parts_folder(output)
-    wanted = {
-        "normalize": normalize,
-        "part_size": part_size,
-        **model_identity(model),
-        "dtype": str(model.dtype),
-    }
-    lock = open_parts(output, wanted, resume=resume)
+    identity = model_identity(model)
+    settings = {"normalize": normalize, "part_size": part_size, **identity, "dtype": str(model.dtype)}
+    lock = open_parts(output, settings, resume=resume)
     try:
         parts = Parts(reader, folder.absolute(), part_size)
         try:
@@ -175,9 +173,9 @@ def make_parts(parts: Parts, encoder: PartEncoder, engine: Engine, progress: boo
     Returns:
         The files of all parts, in order.
     """
-    model, before, paths = encoder.model, encoder.model.device, []
+    model, home, paths = encoder.model, encoder.model.device, []
 
-    def noted() -> Iterator[Part]:
+    def record_paths() -> Iterator[Part]:
         for part in parts:
             paths.append(part.path)
             yield part
@@ -185,25 +183,25 @@ def make_parts(parts: Parts, encoder: PartEncoder, engine: Engine, progress: boo
     if engine.engine == "ray":
         from simlte_st.models.encode_ray import encode_with_ray
 
-        with progress_bar("Encoding", parts.total, shown=progress) as documents:
+        with progress_bar("Encoding", parts.total, show=progress) as documents:
             try:
-                encode_with_ray(noted(), encoder, engine, documents)
+                encode_with_ray(record_paths(), encoder, engine, documents)
             finally:
-                model.to(before)
+                model.to(home)
             complete(documents)
         return paths
-    local = noted()
-    first = list(islice(local, 1))  # raises errors of the source before the bar
+    remaining = record_paths()
+    first = list(islice(remaining, 1))  # raises errors of the source before the bar is shown
     if isinstance(engine.device, str):
         model.to(engine.device)
     if first and warn:
         warn_of_truncation(model, first[0].texts)
     with (
         device_pool(model, engine.several) if engine.several else nullcontext() as pool,
-        TextBar(model, "Encoding", parts.total, shown=progress) as bar,
+        TextBar(model, "Encoding", parts.total, show=progress) as bar,
     ):
-        for part in chain(first, local):
-            bar.documents = parts.total  # known at the end of the source
+        for part in chain(first, remaining):
+            bar.documents = parts.total  # may only be known at the end of the source
             bar.begin(len(part.ids))
             if not part.path.exists():
                 with bar.reading(part.texts):
@@ -229,7 +227,7 @@ def parts_folder(output: Path) -> Path:
     return output.with_name(f"{output.name}.parts")
 
 
-def check_vectors(documents: Any, output: Path, *, resume: bool = False, overwrite: bool = False) -> None:
+def check_vectors(documents: DocumentSource, output: Path, *, resume: bool = False, overwrite: bool = False) -> None:
     """Check that the output can be written, and that there is a run to resume."""
     check_apart(documents, output)
     if output.suffix.lower() != ".parquet":
@@ -250,13 +248,13 @@ def check_vectors(documents: Any, output: Path, *, resume: bool = False, overwri
 def open_parts(output: Path, settings: dict[str, Any], *, resume: bool) -> FileLock:
     """Lock the folder of the parts, and empty it unless a run is resumed."""
     parts = parts_folder(output)
-    lock, saved = hold(parts), parts / SETTINGS_FILE
+    lock, settings_path = hold(parts), parts / SETTINGS_FILE
     if resume:
-        if different := changes(read_json(saved), settings):
+        if differences := changes(read_json(settings_path), settings):
             lock.release()
-            raise ResumeError(f"The run at {parts} has different settings ({'; '.join(different.values())}).")
+            raise ResumeError(f"The run at {parts} has different settings ({'; '.join(differences.values())}).")
         return lock
     for path in parts.glob("part-*"):
         path.unlink()
-    write_json(saved, settings)
+    write_json(settings_path, settings)
     return lock

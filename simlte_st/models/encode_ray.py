@@ -1,7 +1,7 @@
 """Encode with Ray actors on one or many machines.
 
-This process reads the source and distributes its parts. Each actor writes the files of its parts, so that vectors need
-not travel back and survive this process.
+This process reads the source and distributes its parts. Each actor writes the files of its parts, so that vectors do
+not travel back and survive the end of this process.
 """
 
 from __future__ import annotations
@@ -12,15 +12,17 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tqdm import tqdm
+
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.models.device import Engine
 from simlte_st.models.parts import Part, PartEncoder
 
 _ATTEMPTS = 3  # per part; most processes that die run out of memory
-_QUEUE = 2  # parts per actor, so that it need not wait for the next one
+_QUEUE = 2  # parts per actor, so that it does not wait for the next one
 
 
-def encode_with_ray(parts: Iterable[Part], encoder: PartEncoder, engine: Engine, bar: Any) -> None:
+def encode_with_ray(parts: Iterable[Part], encoder: PartEncoder, engine: Engine, bar: tqdm) -> None:
     """Encode the missing parts."""
     import ray
     from ray.util import ActorPool
@@ -28,11 +30,11 @@ def encode_with_ray(parts: Iterable[Part], encoder: PartEncoder, engine: Engine,
     encoder.model.to("cpu")  # a machine without a GPU cannot load GPU tensors
     with _cluster(engine.address):
         actors, gpus = _resources(ray.cluster_resources(), engine.actors, engine.device)
-        kind: Any = ray.remote(_Actor).options(
+        actor_class: Any = ray.remote(_Actor).options(
             num_cpus=1, num_gpus=gpus, max_restarts=-1, max_task_retries=_ATTEMPTS - 1, max_concurrency=1
         )
         model = ray.put(encoder)
-        pool = ActorPool([kind.remote(model, "cuda" if gpus else "cpu") for _ in range(actors)] * _QUEUE)
+        pool = ActorPool([actor_class.remote(model, "cuda" if gpus else "cpu") for _ in range(actors)] * _QUEUE)
         try:
             for part in parts:
                 if part.path.exists():
@@ -40,7 +42,7 @@ def encode_with_ray(parts: Iterable[Part], encoder: PartEncoder, engine: Engine,
                     continue
                 if not pool.has_free():
                     bar.update(pool.get_next_unordered())
-                pool.submit(lambda actor, given: actor.make.remote(given), part)
+                pool.submit(lambda actor, part: actor.make.remote(part), part)
             while pool.has_next():
                 bar.update(pool.get_next_unordered())
         except ray.exceptions.RayTaskError as error:
@@ -54,7 +56,7 @@ def encode_with_ray(parts: Iterable[Part], encoder: PartEncoder, engine: Engine,
 
 @contextmanager
 def _cluster(address: str | None) -> Iterator[None]:
-    """Connect to a cluster inside the block, unless Ray is connected already."""
+    """Connect to a cluster inside the block, unless Ray is already connected."""
     import ray
 
     if ray.is_initialized():
@@ -72,18 +74,18 @@ def _cluster(address: str | None) -> Iterator[None]:
         ray.shutdown()
 
 
-def _resources(cluster: dict[str, float], actors: int | None, device: Any) -> tuple[int, int]:
+def _resources(cluster: dict[str, float], actors: int | None, device: object) -> tuple[int, int]:
     """Return the number of actors, and the GPUs of each."""
     cpus, gpus = int(cluster.get("CPU", 0)), int(cluster.get("GPU", 0))
     on_gpu = device == "cuda" or (device is None and gpus > 0)
     room = min(cpus, gpus) if on_gpu else cpus
-    wanted = max(1, room) if actors is None else actors
-    if wanted > room:
+    actors = max(1, room) if actors is None else actors
+    if actors > room:
         raise ConfigurationError(
-            f"actors={wanted}: the cluster has room for {room}. Each takes {'a CPU and a GPU' if on_gpu else 'a CPU'}, "
+            f"actors={actors}: the cluster has room for {room}. Each takes {'a CPU and a GPU' if on_gpu else 'a CPU'}, "
             f"of {cpus} CPUs and {gpus} GPUs."
         )
-    return wanted, int(on_gpu)
+    return actors, int(on_gpu)
 
 
 class _Actor:

@@ -6,32 +6,29 @@ import logging
 import math
 import os
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from simlte_st.arguments import Count, check_arguments
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.extras import check_installed, require
-from simlte_st.files import EXPORT_FILE, MODEL_FILE, atomic_path, check_free, read_json, valid_unicode, write_json
+from simlte_st.files import EXPORT_FILE, MODEL_FILE, atomic_path, check_free, read_json, write_json
 from simlte_st.models.names import OWN_MODELS, OWN_STATIC, find_model, shown_base
-from simlte_st.progress import progress_bar
+from simlte_st.models.onnx_encoder import GRAPH_FILE, OnnxEncoder, prompt_tokens
+from simlte_st.models.onnx_encoder import load_onnx as load_onnx
 from simlte_st.prompts import document_prompt
-from simlte_st.words.tokens import CPU_PASS, split_by_length
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from torch import Tensor
 
 logger = logging.getLogger(__name__)
-
-GRAPH_FILE = "model.onnx"
-"""The graph that computes embeddings from tokens."""
 
 OPSET = 17
 """Version of ONNX's operators: the first with layer normalization. 18 to 21 compute the same vectors."""
@@ -40,10 +37,10 @@ TOLERANCE = 1e-4
 """Largest accepted difference between an encoder's exported vector and the model's, relative to its length; rounding
 causes less than 1e-6."""
 
-LEAST_COSINE = 0.99
+MIN_COSINE = 0.99
 """Lowest accepted cosine between the vectors of an exported static model and the model's; 8 bits reach 0.999."""
 
-LEAST_SHARE = 0.8
+MIN_NORM_SHARE = 0.8
 """Share of a vector's length below which a warning is logged: simlte-static keeps 0.90 in 128 of its 256 dimensions,
 where cosines of documents change by at most 0.08, and 0.69 in 64, where they change by up to 0.20."""
 
@@ -109,7 +106,7 @@ def export_model(
             export_model("my-model", "my-model-onnx", dtype="int8")
     """
     target, name = Path(output), os.fspath(model)
-    static, loaded = _begins_with_table(name), None
+    static, loaded = _is_static_folder(name), None
     if static is None:
         loaded = _load(name)
         static = loaded.transformers_model is None
@@ -120,11 +117,12 @@ def export_model(
     from simlte_st.models.static import WEIGHTS
 
     loaded = _load(name) if loaded is None else loaded
+    write = _write_static if static else _write_encoder
     with atomic_path(target) as path:
         path.mkdir()
-        made = (_write_static if static else _write_encoder)(loaded, name, path, target.name, dtype, dimension)
+        size, cosine = write(loaded, name, path, title=target.name, dtype=dtype, dimension=dimension)
     space = (target / (WEIGHTS if static else GRAPH_FILE)).stat().st_size
-    return Exported(target, "model2vec" if static else "onnx", *made, space)
+    return Exported(target, "model2vec" if static else "onnx", size, cosine, space)
 
 
 def _load(name: str) -> SentenceTransformer:
@@ -135,7 +133,7 @@ def _load(name: str) -> SentenceTransformer:
     return load_model(name, dtype=torch.float32, device="cpu").model.eval()
 
 
-def _begins_with_table(name: str) -> bool | None:
+def _is_static_folder(name: str) -> bool | None:
     """Return whether a model is static, from its files, without importing torch; None for a model on the Hub."""
     if name in OWN_MODELS and not os.path.isdir(name):
         return name == OWN_STATIC
@@ -148,7 +146,7 @@ def _begins_with_table(name: str) -> bool | None:
 
 
 def _write_encoder(
-    model: SentenceTransformer, name: str, path: Path, title: str, dtype: str, dimension: int | None
+    model: SentenceTransformer, name: str, path: Path, *, title: str, dtype: str, dimension: int | None
 ) -> tuple[int, float]:
     """Write an encoder into a folder; return the dimension and the lowest cosine of its vectors with the model's."""
     from simlte_st.models.cards import export_card
@@ -158,10 +156,10 @@ def _write_encoder(
     _check_exportable(model, name)
     settings = _settings(model)
     tokenizer = _save_tokenizer(model, name, path)
-    texts = _texts(model)
-    _write(model, name, path / GRAPH_FILE)
+    texts = _sample_texts(model)
+    _write_graph(model, name, path / GRAPH_FILE)
     write_json(path / EXPORT_FILE, settings)
-    vectors, expected = _compare(path, model, texts)
+    vectors, expected = _encode_with_both(path, model, texts)
     error = float((np.linalg.norm(vectors - expected, axis=1) / np.linalg.norm(expected, axis=1)).max())
     if not error <= TOLERANCE:
         raise ModelError(
@@ -170,11 +168,11 @@ def _write_encoder(
         )
     if dtype == "int8":
         _quantise(path / GRAPH_FILE)
-        vectors, expected = _compare(path, model, texts)
+        vectors, expected = _encode_with_both(path, model, texts)
     cosine = _lowest_cosine(vectors, expected)
     prompt = document_prompt(model)
-    facts = (settings, prompt, prompt_tokens(tokenizer, prompt), error, cosine if dtype == "int8" else None)
-    card = export_card(title, shown_base(name), *facts)
+    offset, int8_cosine = prompt_tokens(tokenizer, prompt), cosine if dtype == "int8" else None
+    card = export_card(title, shown_base(name), settings, prompt=prompt, offset=offset, error=error, cosine=int8_cosine)
     (path / "README.md").write_text(card, encoding="utf-8")
     return settings["dimension"], cosine
 
@@ -191,11 +189,11 @@ def _check_exportable(model: SentenceTransformer, name: str) -> None:
         )
 
 
-def _write(model: SentenceTransformer, name: str, path: Path) -> None:
+def _write_graph(model: SentenceTransformer, name: str, path: Path) -> None:
     """Trace a model into a file, as a function of three tensors; unused ones are dropped."""
     import torch
 
-    from simlte_st.compat import masks_without_vmap
+    from simlte_st.compat import Features, masks_without_vmap
 
     class Graph(torch.nn.Module):
         def __init__(self) -> None:
@@ -205,7 +203,7 @@ def _write(model: SentenceTransformer, name: str, path: Path) -> None:
 
         def forward(self, input_ids: Tensor, attention_mask: Tensor, content_mask: Tensor) -> Tensor:
             states = self.encoder(input_ids=input_ids, attention_mask=attention_mask)
-            features: dict[str, Any] = {"input_ids": input_ids}
+            features: Features = {"input_ids": input_ids}
             features["token_embeddings"] = states if isinstance(states, torch.Tensor) else states[0]
             for module in self.after:
                 with_prompt = getattr(module, "include_prompt", True)
@@ -215,7 +213,7 @@ def _write(model: SentenceTransformer, name: str, path: Path) -> None:
             return embedding[:, : model.truncate_dim]
 
     ids, inputs = torch.ones(2, 32, dtype=torch.int64), ["input_ids", "attention_mask", "content_mask"]
-    axes = {each: {0: "batch", 1: "length"} for each in inputs}
+    axes = {name: {0: "batch", 1: "length"} for name in inputs}
     try:
         with warnings.catch_warnings(), torch.no_grad(), masks_without_vmap():
             warnings.simplefilter("ignore")  # about data-dependent branches; the vectors are compared afterwards
@@ -229,7 +227,7 @@ def _write(model: SentenceTransformer, name: str, path: Path) -> None:
                 output_names=["sentence_embedding"],
                 dynamic_axes={**axes, "sentence_embedding": {0: "batch"}},
             )
-    except Exception as error:  # of many kinds, from torch and modules
+    except Exception as error:  # torch and modules raise many kinds
         raise ModelError(f"The model {name!r} cannot be traced into an ONNX graph ({type(error).__name__}).") from error
 
 
@@ -260,38 +258,37 @@ def _settings(model: SentenceTransformer) -> dict[str, Any]:
     }
 
 
-def _texts(model: SentenceTransformer) -> list[str]:
+def _sample_texts(model: SentenceTransformer) -> list[str]:
     """Return texts of random words, of all lengths that the model reads."""
     vocabulary = sorted(word.strip("\u2581\u0120") for word in model.tokenizer.get_vocab())
     words = [word for word in vocabulary if word.isascii() and word.isalpha()] or ["a"]
-    draw = Random(0)
+    random = Random(0)
     longest = 700 if model.max_seq_length in (None, math.inf) else int(0.8 * model.max_seq_length)
     lengths = [length for length in (0, 1, 7, 40, 150, 700) if length < longest]
-    return [" ".join(draw.choices(words, k=length)) for length in (*lengths, longest)]
+    return [" ".join(random.choices(words, k=length)) for length in (*lengths, longest)]
 
 
-def _compare(path: Path, model: SentenceTransformer, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Encode texts with graph and model, short ones also with each prompt and a made-up one."""
-    encoder, mine, theirs = OnnxEncoder(path), [], []
+def _encode_with_both(path: Path, model: SentenceTransformer, texts: list[str]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Encode texts with graph and model; encode short ones also with each prompt and a made-up one."""
+    encoder, vectors, expected = OnnxEncoder(path), [], []
     for prompt in ("", texts[1] + ": ", *encoder.settings["prompts"].values()):
-        chosen = texts[:4] if prompt else texts
-        mine.append(encoder.encode(chosen, prompt=prompt))
-        theirs.append(np.asarray(model.encode(chosen, prompt=prompt, show_progress_bar=False)))
-    return np.concatenate(mine), np.concatenate(theirs)
+        inputs = texts[:4] if prompt else texts
+        vectors.append(encoder.encode(inputs, prompt=prompt))
+        expected.append(np.asarray(model.encode(inputs, prompt=prompt, show_progress_bar=False)))
+    return np.concatenate(vectors), np.concatenate(expected)
 
 
 def _quantise(path: Path) -> None:
     """Quantise the encoder's part of a graph, in place."""
-    onnx: Any = require("onnx", "onnx", "quantisation")
-    quantization: Any = require("onnxruntime.quantization", "onnx", "quantisation")
-    others = [node.name for node in onnx.load(str(path)).graph.node if "/after." in node.name]
-    small = str(path.with_name(f"{path.name}.int8"))
+    onnx = require("onnx", "onnx", "quantisation")
+    quantization = require("onnxruntime.quantization", "onnx", "quantisation")
+    later_modules = [node.name for node in onnx.load(str(path)).graph.node if "/after." in node.name]
+    quantised = str(path.with_name(f"{path.name}.int8"))
     # Inferring shapes first changes no vector; without it, quantisation logs a warning.
     quantization.quant_pre_process(str(path), str(path), skip_symbolic_shape=True, skip_optimization=True)
-    quantization.quantize_dynamic(
-        str(path), small, weight_type=quantization.QuantType.QInt8, per_channel=True, nodes_to_exclude=others
-    )
-    os.replace(small, path)
+    options = {"weight_type": quantization.QuantType.QInt8, "per_channel": True, "nodes_to_exclude": later_modules}
+    quantization.quantize_dynamic(str(path), quantised, **options)
+    os.replace(quantised, path)
 
 
 # Static models.
@@ -310,7 +307,7 @@ model2vec skips unknown tokens, and sentence-transformers does not.
 
 
 def _write_static(
-    model: SentenceTransformer, name: str, path: Path, title: str, dtype: str, dimension: int | None
+    model: SentenceTransformer, name: str, path: Path, *, title: str, dtype: str, dimension: int | None
 ) -> tuple[int, float]:
     """Write a static model into a folder; return the dimension and the lowest cosine with the model's vectors.
 
@@ -323,28 +320,28 @@ def _write_static(
     from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
 
     from simlte_st.models.cards import write_model_card
-    from simlte_st.models.static import WEIGHTS, write_for_model2vec
+    from simlte_st.models.static import WEIGHTS, token_embedding, write_for_model2vec
 
-    other = next((type(module).__name__ for module in list(model)[1:] if not isinstance(module, Normalize)), None)
-    if other or any(model.prompts.values()) or model.truncate_dim:
-        other = other or ("truncate_dim" if model.truncate_dim else "prompts")
-        raise ModelError(f"{name!r} has {other}, which model2vec does not read: use it in sentence-transformers.")
-    texts = _texts(model)[1:]
-    expected = np.asarray(model.encode(texts, show_progress_bar=False))
-    table: Tensor = cast(Any, model[0]).embedding.weight.detach()
+    unsupported = next((type(module).__name__ for module in [*model][1:] if not isinstance(module, Normalize)), None)
+    if unsupported or any(model.prompts.values()) or model.truncate_dim:
+        unsupported = unsupported or ("truncate_dim" if model.truncate_dim else "prompts")
+        raise ModelError(f"{name!r} has {unsupported}, which model2vec does not read: use it in sentence-transformers.")
+    texts = _sample_texts(model)[1:]
+    original = np.asarray(model.encode(texts, show_progress_bar=False))
+    table = token_embedding(model).weight.detach()
     axes = torch.linalg.eigh(table.T @ table)[1].flip(1)[:, :dimension] if dimension else torch.eye(table.shape[1])
     model[0] = StaticEmbedding(model.tokenizer, embedding_weights=table @ axes)
     model.save_pretrained(str(path))
     write_for_model2vec(path, dtype)
-    cosine, kept = 1.0, expected @ axes.numpy()
-    for loaded in (StaticModel.from_pretrained(path), SentenceTransformer(str(path), device="cpu")):
-        agreement = _lowest_cosine(np.asarray(loaded.encode(texts, show_progress_bar=False)), kept)
-        if not agreement >= LEAST_COSINE:
-            raise ModelError(f"The model {name!r} cannot be exported: {type(loaded).__name__} gets different vectors.")
+    cosine, expected = 1.0, original @ axes.numpy()
+    for export in (StaticModel.from_pretrained(path), SentenceTransformer(str(path), device="cpu")):
+        agreement = _lowest_cosine(np.asarray(export.encode(texts, show_progress_bar=False)), expected)
+        if not agreement >= MIN_COSINE:
+            raise ModelError(f"The model {name!r} cannot be exported: {type(export).__name__} gets different vectors.")
         cosine = min(cosine, agreement)
-    share = float((np.linalg.norm(kept, axis=1) / np.linalg.norm(expected, axis=1)).min())
+    share = float((np.linalg.norm(expected, axis=1) / np.linalg.norm(original, axis=1)).min())
     keeps = f"{axes.shape[1]} of {axes.shape[0]} dimensions, which keep at least {share:.3f} of a vector's length"
-    if share < LEAST_SHARE:
+    if share < MIN_NORM_SHARE:
         advice = "Keep more dimensions, or compare export and model on your documents with simlte evaluate."
         logger.warning("The export has %s: similarities change. %s", keeps, advice)
     space = (path / WEIGHTS).stat().st_size / 2**20
@@ -356,130 +353,7 @@ def _write_static(
     return axes.shape[1], cosine
 
 
-def _lowest_cosine(first: np.ndarray, second: np.ndarray) -> float:
+def _lowest_cosine(first: NDArray[Any], second: NDArray[Any]) -> float:
     """Return the lowest cosine between rows of two arrays; NaN if one is not finite."""
     sizes = np.linalg.norm(first.astype(np.float32), axis=1) * np.linalg.norm(second, axis=1)
     return float(((first * second).sum(axis=1) / sizes).min())
-
-
-# Encoding with a graph.
-
-
-@check_arguments
-def load_onnx(model: str | os.PathLike[str]) -> OnnxEncoder:
-    """Load an exported model.
-
-    Args:
-        model: Folder of the exported model.
-
-    Returns:
-        The encoder. It uses as many threads as torch (``torch.set_num_threads``), and a GPU if the installed
-        onnxruntime supports it.
-
-    Raises:
-        ModelError: The folder is not an exported model.
-        MissingExtraError: onnxruntime is not installed (extra ``onnx``).
-
-    Example:
-        ::
-
-            import simlte_st
-
-            vectors = simlte_st.load_onnx("exported").encode(["A long document ...", "Another one ..."])
-    """
-    folder = Path(model)
-    if not (folder / EXPORT_FILE).is_file():
-        raise ModelError(f"{folder} is not an exported model: {folder / EXPORT_FILE} does not exist.")
-    return OnnxEncoder(folder)
-
-
-def prompt_tokens(tokenizer: Tokenizer, prompt: str) -> int:
-    """Count the tokens of a prompt and the special tokens before it; 0 for no prompt."""
-    read = tokenizer.encode(prompt)
-    return sum(read.attention_mask) - read.special_tokens_mask[sum(read.attention_mask) - 1] if prompt else 0
-
-
-class OnnxEncoder:
-    """An exported model, loaded by :func:`load_onnx`.
-
-    Attributes:
-        settings: The contents of ``export.json``: ``dimension`` of the vectors; ``max_length`` of a text in tokens, or
-            null; ``prompts`` and ``default_prompt_name``, as in sentence-transformers; ``pad_id``;
-            ``split_special_tokens``, whether to read special tokens in texts as plain text.
-        tokenizer: A ``tokenizers.Tokenizer``.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        import torch
-
-        runtime: Any = require("onnxruntime", "onnx", "exported models")
-        options = runtime.SessionOptions()
-        options.intra_op_num_threads = torch.get_num_threads()
-        self.settings: dict[str, Any] = read_json(folder / EXPORT_FILE)
-        self.tokenizer: Any = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        self._graph = runtime.InferenceSession(
-            str(folder / GRAPH_FILE), options, providers=runtime.get_available_providers()
-        )
-        self.tokenizer.no_padding()
-        self.tokenizer.encode_special_tokens = self.settings["split_special_tokens"]
-
-    @check_arguments
-    def encode(
-        self,
-        texts: str | Sequence[str],
-        *,
-        prompt_name: str | None = None,
-        prompt: str | None = None,
-        batch_size: Count = 32,
-        normalize_embeddings: bool = False,
-        show_progress_bar: bool = False,
-    ) -> np.ndarray:
-        """Encode texts like the exported model, sorted by length to save padding.
-
-        Args:
-            texts: One text or several.
-            prompt_name: Name of the prompt to use, one of ``settings["prompts"]``.
-            prompt: The prompt itself; it takes precedence.
-            batch_size: Batch size for the longest texts; shorter ones get larger batches.
-            normalize_embeddings: Whether to scale vectors to length 1.
-            show_progress_bar: Whether to show a progress bar.
-
-        Returns:
-            Vectors ``(texts, dimension)``, or ``(dimension,)`` for one text; float32.
-
-        Raises:
-            ConfigurationError: The model has no prompt of that name, or an argument has the wrong type.
-        """
-        inputs, prompts = [texts] if isinstance(texts, str) else texts, self.settings["prompts"]
-        if prompt is None:
-            if prompt_name is not None and prompt_name not in prompts:
-                raise ConfigurationError(f"prompt_name={prompt_name!r}: the model's prompts are {list(prompts)}.")
-            prompt = prompts.get(prompt_name or self.settings["default_prompt_name"], "")
-        read = self.tokenizer.encode_batch([valid_unicode(prompt + text) for text in inputs])
-        if not read:
-            return np.zeros((0, self.settings["dimension"]), dtype=np.float32)
-        if cut := sum(1 for each in read if each.overflowing):
-            logger.warning("%d of %d texts were truncated to %d tokens.", cut, len(read), self.settings["max_length"])
-        tokens = [np.asarray(each.ids, dtype=np.int64) for each in read]
-        vectors = self._embed(tokens, prompt_tokens(self.tokenizer, prompt), batch_size, show_progress_bar)
-        if normalize_embeddings:
-            vectors /= np.linalg.norm(vectors, axis=1, keepdims=True).clip(min=1e-12)
-        return vectors[0] if isinstance(texts, str) else vectors
-
-    def _embed(self, tokens: list[np.ndarray], of_prompt: int, batch_size: int, shown: bool) -> np.ndarray:
-        lengths = np.array([len(each) for each in tokens])
-        order = np.argsort(-lengths, kind="stable")
-        vectors = np.zeros((len(tokens), self.settings["dimension"]), dtype=np.float32)
-        most = min(batch_size * int(lengths.max()), CPU_PASS[0])
-        with progress_bar("Encoding", len(tokens), unit="text", shown=shown) as bar:
-            for rows in split_by_length(order, lengths[order].tolist(), most, CPU_PASS[1]):
-                ids = np.full((len(rows), int(lengths[rows[0]])), self.settings["pad_id"], dtype=np.int64)
-                mask = np.zeros_like(ids)
-                for place, row in enumerate(rows.tolist()):
-                    ids[place, : len(tokens[row])], mask[place, : len(tokens[row])] = tokens[row], 1
-                content = mask * (np.arange(mask.shape[1]) >= of_prompt)
-                features = {"input_ids": ids, "attention_mask": mask, "content_mask": content}
-                wanted = {each.name: features[each.name] for each in self._graph.get_inputs()}
-                vectors[rows] = self._graph.run(None, wanted)[0]
-                bar.update(len(rows))
-        return vectors

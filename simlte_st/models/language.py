@@ -1,4 +1,4 @@
-"""Warn about models of another language, whose tokenizer splits the frequent words of the documents."""
+"""Warn about models trained on another language, whose tokenizers split the documents' frequent words."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import chain, islice
-from typing import Any
+from typing import TYPE_CHECKING
 
 import regex
 
 from simlte_st.words.tokens import space_before, token_ids, unknown_id
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+    from simlte_st.models.vectors import TokenVectors
+    from simlte_st.words.tokens import AnyTokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -28,24 +34,24 @@ KNOWN_CHARACTERS = 0.8
 Chinese or multilingual vocabulary 99% or more."""
 
 DOCUMENTS, CHARACTERS = 1_000, 2_000
-"""Number of documents to look at, and of characters of each."""
+"""Number of documents to read, and of characters in each."""
 
-# Short words are in any vocabulary. Scripts without spaces count by characters, or by pairs of letters. Kana is left
-# out because English vocabularies contain it.
+# Short words are in any vocabulary. In scripts without spaces, characters or pairs of letters count. Kana is left out
+# because English vocabularies contain it.
 _WORD = regex.compile(
     r"(?V1)\p{Han}|\p{Hangul}{2,}|(?:[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]\p{M}*){2}"
     r"|[[\p{L}\p{M}]--[\p{Han}\p{Hangul}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]]{4,}"
 )
 
 
-def warn_of_language(models: Mapping[str, Any], texts: Iterable[str]) -> None:
-    """Warn about models, in torch or NumPy, that were trained on a different language from most texts."""
+def warn_of_language(models: Mapping[str, SentenceTransformer | TokenVectors], texts: Iterable[str]) -> None:
+    """Warn about models that were trained on a different language from most texts."""
     words = frequent_words(texts)
     if len(words) < FEWEST:
         return
-    least = KNOWN_CHARACTERS if sum(map(len, words)) < 1.5 * len(words) else KNOWN
+    min_share = KNOWN_CHARACTERS if sum(map(len, words)) < 1.5 * len(words) else KNOWN
     shares = {name: known_share(model.tokenizer, words) for name, model in models.items()}
-    if foreign := {name: share for name, share in shares.items() if share < least}:
+    if foreign := {name: share for name, share in shares.items() if share < min_share}:
         logger.warning(
             "%s: trained on a different language from most documents. At most %.0f%% of their %d most frequent "
             "words are in the vocabulary. Use a base for their language, or a multilingual one such as "
@@ -58,16 +64,15 @@ def warn_of_language(models: Mapping[str, Any], texts: Iterable[str]) -> None:
 
 def frequent_words(texts: Iterable[str]) -> list[str]:
     """Return the words that occur in most texts, most frequent first."""
-    own = (set(_WORD.findall(text[:CHARACTERS])) for text in islice(texts, DOCUMENTS))
-    counts = Counter(chain.from_iterable(own))
+    vocabularies = (set(_WORD.findall(text[:CHARACTERS])) for text in islice(texts, DOCUMENTS))
+    counts = Counter(chain.from_iterable(vocabularies))
     return sorted((word for word, count in counts.items() if count > 2), key=lambda word: (-counts[word], word))[:WORDS]
 
 
-def known_share(tokenizer: Any, words: list[str]) -> float:
+def known_share(tokenizer: AnyTokenizer, words: list[str]) -> float:
     """Return the share of words that are a single known token."""
-    space, vocabulary = space_before(tokenizer), tokenizer.get_vocab()
-    other = {unknown_id(tokenizer)}
-    blank = {vocabulary.get(sign) for sign in ("\u2581", "\u0120")}  # some tokenizers put it before a character
-    read = token_ids(tokenizer, [space + word for word in words])
-    pieces = [[number for number in ids if number not in blank] for ids in read]
-    return sum(len(ids) == 1 and ids[0] not in other for ids in pieces) / len(words)
+    space, vocabulary, unknown = space_before(tokenizer), tokenizer.get_vocab(), unknown_id(tokenizer)
+    spaces = {vocabulary.get(token) for token in ("\u2581", "\u0120")}  # some tokenizers put one before a character
+    tokens = token_ids(tokenizer, [space + word for word in words])
+    words_as_ids = [[token_id for token_id in ids if token_id not in spaces] for ids in tokens]
+    return sum(len(ids) == 1 and ids[0] != unknown for ids in words_as_ids) / len(words)

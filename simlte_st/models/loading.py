@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,17 +13,17 @@ from typing import Any, Literal
 import torch
 from huggingface_hub import constants
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Transformer
+from sentence_transformers.base.modules import Router, Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding
 from sentence_transformers.util import is_sentence_transformer_model
 
-from simlte_st.compat import NO_LIMIT, load_stock, readable_length, readable_tokens, taken_tokens
+from simlte_st.compat import NO_LIMIT, load_stock, readable_length, readable_tokens, reserved_tokens
 from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError
 from simlte_st.files import EXPORT_FILE
-from simlte_st.models.device import check_device, dtype_unasked
+from simlte_st.models.device import check_device, default_dtype
 from simlte_st.models.kinds import check_kind
 from simlte_st.models.names import OWN_MODELS, find_model, hub_repositories, not_loaded
-from simlte_st.models.shipped import put_together
+from simlte_st.models.shipped import unpack_model
 from simlte_st.models.static import LOADED, is_static, model2vec_modules
 from simlte_st.modules import ChunkMean
 from simlte_st.prompts import document_prompt
@@ -37,23 +38,20 @@ class LoadedModel:
     Attributes:
         model: The model.
         name: Name given by the user.
-        source: Folder, or name on the Hub.
         tuned: Whether the model is a sentence encoder with a ``modules.json``, not a bare language model.
     """
 
     model: SentenceTransformer
     name: str
-    source: str
     tuned: bool
 
     def copy(self, pooling: str = "keep", max_seq_length: int | None = None) -> LoadedModel:
-        """Copy the model with another pooling or length."""
-        length = max_seq_length or self.model.max_seq_length
-        model = deepcopy(self.model)
+        """Copy the model, with another pooling or length."""
+        copy = deepcopy(self)
         if pooling != "keep":
-            _set_pooling(model, self.name, pooling)
-        _set_length(model, self.name, length)
-        return LoadedModel(model, self.name, self.source, self.tuned)
+            _set_pooling(copy.model, self.name, pooling)
+        _set_length(copy.model, self.name, max_seq_length or self.model.max_seq_length)
+        return copy
 
 
 def load_model(
@@ -63,14 +61,14 @@ def load_model(
     dtype: torch.dtype | Literal["auto"] | None = None,
     device: str | None = None,
 ) -> LoadedModel:
-    """Load a model by name or folder; see :func:`~simlte_st.models.names.find_model`.
+    """Load a model by name or folder as the stock class; see :func:`~simlte_st.models.names.find_model`.
 
     Special tokens in texts, such as ``[MASK]``, are read as ordinary text unless the model's prompts use them. This
     setting is saved with the model.
 
     Args:
         name: A folder, a model of this package, or a name on the Hub.
-        pooling: ``"cls"`` or ``"mean"`` to replace the model's pooling.
+        pooling: ``"cls"`` or ``"mean"`` to replace the model's pooling, ``"keep"`` to keep it.
         max_seq_length: Maximum number of tokens to read; None for the model's own limit.
         dtype: Dtype of the computation; None for float32 on a CPU and the checkpoint's on a GPU, ``"auto"`` for the
             checkpoint's.
@@ -78,32 +76,28 @@ def load_model(
     """
     check_device(device)
     source, name = model_source(name), os.fspath(name)
-    dtype = dtype or dtype_unasked(device)
-    cache = os.environ.get("SENTENCE_TRANSFORMERS_HOME")  # where loading from the Hub puts modules.json
+    cache = os.environ.get("SENTENCE_TRANSFORMERS_HOME")  # has the modules.json of models from the Hub
     local = Path(source).exists()
     places = (source,) if local else hub_repositories(source)
     check_kind(name, places, local or constants.HF_HUB_OFFLINE, cache)
     if Path(source, EXPORT_FILE).is_file():
         raise ModelError(f"{name!r} is an ONNX export: load it with simlte_st.load_onnx().")
     random_state = torch.get_rng_state()
-    torch.default_generator.manual_seed(0)  # weights missing from the checkpoint are the same each time
+    torch.default_generator.manual_seed(0)  # initialises weights missing from the checkpoint
     try:
-        if (modules := model2vec_modules(source)) is not None:
-            model = SentenceTransformer(modules=modules, device=device)
-        else:
-            options = {} if dtype is None else {"dtype": dtype}
-            model = load_stock(source, LOADED, device=device, model_kwargs=options)
+        options = {"device": device, "model_kwargs": {} if dtype is None else {"dtype": dtype}}
+        checkpoint, arguments = loading_arguments(source, options)
+        model = load_stock(checkpoint, LOADED, **arguments)
     except (MissingExtraError, MemoryError):
         raise
-    except Exception as error:  # damaged files cause all kinds of errors
+    except Exception as error:  # damaged files raise many kinds
         raise not_loaded(name, f"{type(error).__name__}: {error}") from error
     finally:
         torch.set_rng_state(random_state)
-    attend_fully(model)
+    adapt_encoder(model)
     check_encodes(model, name)
     if not is_static(model):
-        _read_special_words_as_text(model)
-    _set_length(model, name, readable_length(model))  # a tokenizer may state no limit
+        _read_special_tokens_as_text(model)
     tuned = is_static(model) or any(
         is_sentence_transformer_model(place, cache_folder=cache, local_files_only=True) for place in places
     )
@@ -111,19 +105,44 @@ def load_model(
         _set_pooling(model, name, pooling)
     if max_seq_length is not None:
         _set_length(model, name, max_seq_length)
-    return LoadedModel(model, name, source, tuned)
+    return LoadedModel(model, name, tuned)
 
 
 def model_source(name: str | os.PathLike[str]) -> str:
-    """Return the folder of a model or its name on the Hub; unpack a model of this package first."""
+    """Return the folder of a model or its name on the Hub; unpack models of this package first."""
     text = os.fspath(name)
     if text in OWN_MODELS and not os.path.isdir(text):
-        return str(put_together(text, lambda base: load_model(base, dtype=torch.float32, device="cpu").model))
+        return str(unpack_model(text, lambda base: load_model(base, dtype=torch.float32, device="cpu").model))
     return find_model(text)
 
 
-def attend_fully(model: SentenceTransformer) -> None:
-    """Switch a BigBird to full attention.
+def loading_arguments(source: str | None, options: Mapping[str, Any]) -> tuple[str | None, dict[str, Any]]:
+    """Return the arguments with which sentence-transformers loads a model.
+
+    Args:
+        source: A folder, a name on the Hub, or None for a model of modules.
+        options: Keyword arguments of ``sentence_transformers.SentenceTransformer``. The default dtype is float32 on a
+            CPU, and the checkpoint's elsewhere.
+
+    Returns:
+        Name and keyword arguments; no name but modules for a model in model2vec's format.
+    """
+    if source is None:
+        return None, {**options}
+    # Otherwise the Hub is queried for a folder's name.
+    arguments = {"local_files_only": os.path.isdir(source) and not options.get("trust_remote_code"), **options}
+    settings = options.get("model_kwargs") or {}
+    has_dtype = {"dtype", "torch_dtype", "device_map"} & {*settings, *(options.get("config_kwargs") or ())}
+    if options.get("backend", "torch") == "torch" and not has_dtype:
+        dtype = default_dtype(options.get("device"))
+        arguments["model_kwargs"] = settings if dtype is None else {**settings, "dtype": dtype}
+    if (modules := model2vec_modules(source)) is not None:
+        return None, {**arguments, "modules": modules}
+    return source, arguments
+
+
+def adapt_encoder(model: SentenceTransformer) -> None:
+    """Limit ``max_seq_length`` to the encoder's positions, and switch a BigBird to full attention.
 
     Block-sparse attention switches to full attention after the first short batch, gives a text different vectors in a
     batch with longer ones, and seeds numpy's global generator in every pass. Full attention takes as long for 1,024
@@ -132,11 +151,15 @@ def attend_fully(model: SentenceTransformer) -> None:
     encoder: Any = model.transformers_model
     if getattr(encoder, "attention_type", None) == "block_sparse":
         encoder.set_attention_type("original_full")
-        encoder.config.attention_type = "original_full"  # what is saved
+        encoder.config.attention_type = "original_full"  # saved with the model
+    if not isinstance(model[0], Router):  # the encoders of a Router have different limits
+        length = readable_length(model)  # a tokenizer may have no limit
+        if length is not None and length != model.max_seq_length:
+            model.max_seq_length = length
 
 
 def check_encodes(model: SentenceTransformer, name: str) -> None:
-    """Check that a model can encode batches of documents, before any work."""
+    """Check that a model can encode batches of documents."""
     if not isinstance(model[0], (Transformer, StaticEmbedding)):
         raise ModelError(
             f"The model {name!r} begins with {type(model[0]).__name__}, not with a Transformer or a StaticEmbedding."
@@ -149,16 +172,19 @@ def check_encodes(model: SentenceTransformer, name: str) -> None:
         check_room(model, length, f"The model {name!r} reads {length} tokens")
 
 
-def check_room(model: SentenceTransformer, length: int, said: str) -> None:
-    """Check that a length leaves room for text beside special tokens and the prompt for documents."""
-    if (taken := taken_tokens(model, document_prompt(model))) >= length:
-        raise ConfigurationError(f"{said}, and special tokens and the prompt take {taken} of them: no room for text.")
+def check_room(model: SentenceTransformer, length: int, claim: str) -> None:
+    """Check that a length leaves room for text beside special tokens and the document prompt.
+
+    The error message begins with ``claim``, a sentence about the length.
+    """
+    if (used := reserved_tokens(model, document_prompt(model))) >= length:
+        raise ConfigurationError(f"{claim}, and special tokens and the prompt take {used} of them: no room for text.")
 
 
 def lengthen(loaded: LoadedModel, max_length: int) -> bool:
-    """Raise ``max_seq_length`` if the model has enough positions; return whether it has.
+    """Raise ``max_seq_length`` to ``max_length`` if the model has enough positions, and return whether it has.
 
-    The limit of many tokenizers is lower than the number of positions: 512 of 8,192 in a ModernBERT.
+    Many tokenizers have a lower limit than the number of positions: 512 instead of 8,192 in a ModernBERT.
     """
     model, positions = loaded.model, readable_tokens(loaded.model)
     if positions is not None and positions < max_length:
@@ -170,11 +196,11 @@ def lengthen(loaded: LoadedModel, max_length: int) -> bool:
     return True
 
 
-def _read_special_words_as_text(model: SentenceTransformer) -> None:
+def _read_special_tokens_as_text(model: SentenceTransformer) -> None:
     tokenizer, prompts = model.tokenizer, model.prompts.values()
-    if not any(word in (prompt or "") for word in tokenizer.all_special_tokens for prompt in prompts):
+    if not any(token in (prompt or "") for token in tokenizer.all_special_tokens for prompt in prompts):
         tokenizer.split_special_tokens = True
-        tokenizer.init_kwargs["split_special_tokens"] = True  # what is saved
+        tokenizer.init_kwargs["split_special_tokens"] = True  # saved with the tokenizer
 
 
 def _set_length(model: SentenceTransformer, name: str, length: int | None) -> None:

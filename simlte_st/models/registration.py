@@ -1,33 +1,28 @@
 """Register our architectures and models with sentence-transformers, without importing it.
 
-sentence-transformers and transformers read no entry points, and users may import this package before or after them. So
-a hook registers ours right after their import.
+Neither library reads entry points, and users may import this package before or after them. A hook therefore registers
+ours right after their import.
 """
 
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
-import sys
-from collections.abc import Sequence
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-_AWAITED = "sentence_transformers.sentence_transformer.model"
+import wrapt
+
+if TYPE_CHECKING:
+    from torch import nn
 
 
 def register() -> None:
     """Register now if sentence-transformers is imported, otherwise right after its import."""
-    if _AWAITED in sys.modules:
-        _register()
-    elif not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Finder())
+    wrapt.register_post_import_hook(_register, "sentence_transformers.sentence_transformer.model")
 
 
-def _register() -> None:
+def _register(_: ModuleType) -> None:
     from simlte_st.compat import extend_stock
 
     importlib.import_module("simlte_st.longformer.modeling")  # adds itself to transformers' Auto classes
@@ -45,7 +40,7 @@ def named_folder(name: str) -> str | None:
     return model_source(name)
 
 
-class _OwnModules(dict[str, Any]):
+class _OwnModules(dict[str, "type[nn.Module]"]):
     """Modules of this package by their names in ``modules.json``, imported on first use."""
 
     def __bool__(self) -> bool:
@@ -57,22 +52,3 @@ class _OwnModules(dict[str, Any]):
 
             self.update({f"{module.__module__}.{module.__name__}": module for module in OWN_MODULES})
         return super().get(name, default)
-
-
-class _Finder(MetaPathFinder):
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if fullname != _AWAITED:
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(fullname)
-        if spec is not None and (loader := spec.loader) is not None:
-
-            def run_and_register(module: ModuleType) -> None:
-                del loader.exec_module  # restores the method of the class
-                loader.exec_module(module)
-                _register()
-
-            loader.exec_module = run_and_register  # type: ignore[method-assign]
-        return spec

@@ -11,13 +11,12 @@ import sentence_transformers
 from sentence_transformers.base.modules import Router
 from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 
-from simlte_st.compat import NO_LIMIT, readable_length, readable_tokens, register_modules, short_load_report
+from simlte_st.compat import NO_LIMIT, readable_tokens, register_modules, short_load_report
 from simlte_st.errors import ConfigurationError
-from simlte_st.models.device import dtype_unasked
-from simlte_st.models.loading import attend_fully
-from simlte_st.models.passes import TextReader, is_read
+from simlte_st.models.loading import adapt_encoder, loading_arguments
+from simlte_st.models.passes import TextReader, has_reader
 from simlte_st.models.registration import named_folder
-from simlte_st.models.static import LOADED, is_static, model2vec_modules
+from simlte_st.models.static import LOADED, is_static
 from simlte_st.models.truncation import Truncation
 from simlte_st.modules.base import WeightedPooling
 from simlte_st.modules.chunk_mean import ChunkMean
@@ -60,20 +59,10 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
 
     def __init__(self, model_name_or_path: str | os.PathLike[str] | None = None, **options: Any) -> None:
         name = None if model_name_or_path is None else os.fspath(model_name_or_path)
-        name = name and (named_folder(name) or name)
-        if name is not None and not options.get("trust_remote_code"):  # or the Hub is queried for a folder's name
-            options.setdefault("local_files_only", os.path.isdir(name))
-        if name is not None and options.get("backend", "torch") == "torch":
-            options["model_kwargs"] = _with_dtype(options)
-        if name is not None and (modules := model2vec_modules(name)) is not None:
-            options, name = {**options, "modules": modules}, None
+        source, arguments = loading_arguments(name and (named_folder(name) or name), options)
         with short_load_report():
-            super().__init__(name, **options)
-        attend_fully(self)
-        if not isinstance(self[0], Router):  # whose encoders read different lengths
-            length = readable_length(self)
-            if length != self.max_seq_length:
-                self.max_seq_length = length
+            super().__init__(source, **arguments)
+        adapt_encoder(self)
 
     @property
     def max_seq_length(self) -> int | None:
@@ -83,7 +72,7 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
 
     @max_seq_length.setter
     def max_seq_length(self, value: int | None) -> None:
-        """Set it; raise a ConfigurationError if the model has fewer positions."""
+        """Set the length; raise a ConfigurationError if the model has fewer positions."""
         if is_static(self):
             if value is not None and value < NO_LIMIT:
                 raise ConfigurationError(f"max_seq_length={value}: a static model reads whole texts.")
@@ -95,11 +84,11 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
                 f"max_seq_length={value}: the model has positions for {limit} tokens. To read more, convert it: "
                 f"simlte convert {name} --output LONGER"
             )
-        stated = VERY_LARGE_INTEGER if value is None else value
-        sentence_transformers.SentenceTransformer.max_seq_length.fset(self, stated)  # type: ignore[attr-defined]
+        length = VERY_LARGE_INTEGER if value is None else value
+        sentence_transformers.SentenceTransformer.max_seq_length.fset(self, length)  # type: ignore[attr-defined]
 
     def set_pooling_include_prompt(self, include_prompt: bool) -> None:
-        """Set it as in the stock class, also for the poolings of this package."""
+        """Include or exclude prompts as the stock class does, also in the poolings of this package."""
         super().set_pooling_include_prompt(include_prompt)
         for module in self:
             if isinstance(module, (WeightedPooling, ChunkMean)):
@@ -107,30 +96,23 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
 
     def encode(self, *args: Any, **options: Any) -> Any:
         """Encode as the stock class does, in batches of similar length, and warn about truncation."""
-        if is_read(self) or any(isinstance(module, Router) for module in self):
+        if has_reader(self) or any(isinstance(module, Router) for module in self):
             return super().encode(*args, **options)
         call = inspect.signature(sentence_transformers.SentenceTransformer.encode).bind(self, *args, **options)
         call.apply_defaults()
-        given = call.arguments
-        single = self.is_singular_input(given["inputs"])
+        arguments = call.arguments
+        single = self.is_singular_input(arguments["inputs"])
         if not single:
-            given["inputs"] = list(given["inputs"])
-        texts = [given["inputs"]] if single else given["inputs"]
-        here = given["pool"] is None and not isinstance(given["device"], list)
-        reader = TextReader(self, given["batch_size"], texts, here and given["output_value"] == "sentence_embedding")
-        given.update(self=reader.model, batch_size=reader.batch_size)
+            arguments["inputs"] = list(arguments["inputs"])
+        texts = [arguments["inputs"]] if single else arguments["inputs"]
+        in_process = arguments["pool"] is None and not isinstance(arguments["device"], list)
+        embeds = in_process and arguments["output_value"] == "sentence_embedding"
+        reader = TextReader(self, arguments["batch_size"], texts, embeds)
+        arguments.update(self=reader.model, batch_size=reader.batch_size)
         vectors = sentence_transformers.SentenceTransformer.encode(*call.args, **call.kwargs)
         if reader.truncation is not None and reader.truncation.cut_texts:
             logger.warning("%s %s", reader.truncation.summary(), reader.truncation.advice)
         return vectors
-
-
-def _with_dtype(options: dict[str, Any]) -> dict[str, Any]:
-    """Return keyword arguments for the encoder, with a default dtype."""
-    given: dict[str, Any] = options.get("model_kwargs") or {}
-    asked = {"dtype", "torch_dtype", "device_map"} & (given.keys() | (options.get("config_kwargs") or {}).keys())
-    dtype = None if asked else dtype_unasked(options.get("device"))
-    return given if dtype is None else {**given, "dtype": dtype}
 
 
 register_modules(SentenceTransformer, LOADED)

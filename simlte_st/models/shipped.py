@@ -1,8 +1,8 @@
 """The models of this package, which are stored in compact form and unpacked on first use.
 
-Each has a folder in :data:`FOLDER` with its card and the record of its training. An encoder is stored as low-rank
-factors of its difference from the packaged base, the static model in 8 bits in model2vec's format. Unpacked models are
-kept in :func:`~simlte_st.models.names.own_folder`.
+Each has a folder in :data:`FOLDER` with its card and the record of its training. Encoders are stored as low-rank
+factors of their difference from the packaged base, the static model in 8 bits in model2vec's format. Unpacked models
+are kept in :func:`~simlte_st.models.names.own_folder`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import torch
 from filelock import FileLock
 from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from torch import Tensor, nn
 
@@ -49,13 +50,13 @@ changes."""
 
 
 def make_untrained(name: str, model: SentenceTransformer) -> SentenceTransformer:
-    """Turn the float32 base into the model before training, to which the difference is added."""
+    """Turn the float32 base into the model before training; :func:`add_difference` makes it the trained one."""
     if name == "simlte-longformer":
-        with torch.random.fork_rng(devices=[]):  # conversion draws weights and then replaces them
+        with torch.random.fork_rng(devices=[]):  # the conversion initialises weights and then replaces them
             source = checkpoint_name(get_encoder(model))
             encoder = convert_to_longformer(source, OWN_ENCODERS[name], attention_window=128)
-        pooling = next(place for place, module in enumerate(model) if isinstance(module, Pooling))
-        model[0] = with_encoder(cast(Any, model[0]), encoder)
+        pooling = next(index for index, module in enumerate(model) if isinstance(module, Pooling))
+        model[0] = with_encoder(cast(Transformer, model[0]), encoder)
         model[pooling] = PositionPooling(encoder.config.hidden_size)
     model.max_seq_length = OWN_ENCODERS[name]
     return model
@@ -71,36 +72,36 @@ def add_difference(model: SentenceTransformer, path: str | os.PathLike[str]) -> 
 
 
 def linear_weights(model: SentenceTransformer) -> dict[str, Tensor]:
-    """Return the weights of an encoder's linear layers by name, without the output layer of a masked language model."""
+    """Return the weights of an encoder's linear layers by name, except the output layer of a masked language model."""
     encoder = get_encoder(model)
     head = encoder.get_output_embeddings()
     layers = {name: layer for name, layer in encoder.named_modules() if isinstance(layer, nn.Linear)}
     return {f"{name}.weight": layer.weight for name, layer in layers.items() if layer is not head}
 
 
-def put_together(name: str, load: Callable[[Path], SentenceTransformer]) -> Path:
+def unpack_model(name: str, load: Callable[[Path], SentenceTransformer]) -> Path:
     """Unpack a model of this package, unless it is already unpacked, and return its folder.
 
-    ``load`` loads the base, in float32 on the CPU. A model unpacked by another version of this package is unpacked
-    again. With several processes, one unpacks and the others wait.
+    ``load`` loads the base, in float32 on the CPU. A model that another version of this package unpacked is unpacked
+    again. If several processes need a model, one unpacks it and the others wait.
     """
     target, source = own_folder(name), FOLDER / name
     digest = compute_digest([str(RECIPE).encode(), *(path.read_bytes() for path in sorted(source.iterdir()))])
-    if _is_made(target, digest):
+    if _is_unpacked(target, digest):
         return target
     check_place(target, f"Set the environment variable {HOME_VARIABLE} to a writable folder.")
     target.parent.mkdir(parents=True, exist_ok=True)
-    with ExitStack() as held:
-        held.enter_context(FileLock(target.with_name(f".{name}.lock")))
-        if not _is_made(target, digest):
-            # Warnings, because they are shown without logging set up: this writes into the user's folders.
+    with ExitStack() as stack:
+        stack.enter_context(FileLock(target.with_name(f".{name}.lock")))
+        if not _is_unpacked(target, digest):
+            # This writes into the user's folders. Warnings are shown even if logging is not configured.
             if name == OWN_STATIC:
                 logger.warning("Unpacking %s (first use only) to %s.", name, target)
                 model = SentenceTransformer(modules=model2vec_modules(str(source)), device="cpu")
             else:
                 base = base_of_own_models()
                 logger.warning("Building %s (first use only) from %s, in %s.", name, base, target)
-                held.enter_context(quiet_transformers())
+                stack.enter_context(quiet_transformers())
                 model = make_untrained(name, load(base))
                 add_difference(model, source / DIFFERENCE_FILE)
             with atomic_path(target) as path:
@@ -113,6 +114,6 @@ def put_together(name: str, load: Callable[[Path], SentenceTransformer]) -> Path
     return target
 
 
-def _is_made(folder: Path, digest: str) -> bool:
-    file = folder / DIGEST_FILE
-    return os.path.isfile(file) and file.read_text(encoding="ascii") == digest
+def _is_unpacked(folder: Path, digest: str) -> bool:
+    path = folder / DIGEST_FILE
+    return os.path.isfile(path) and path.read_text(encoding="ascii") == digest

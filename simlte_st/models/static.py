@@ -1,4 +1,4 @@
-"""Static embeddings: models with one vector for each token, which read whole texts; their passes and files.
+"""Static models, which have one vector for each token and read whole texts: passes and files.
 
 A pass is limited by tokens, not by texts. The tokenizer takes almost all of the time and gets enough tokens to keep its
 threads busy, and one very long text does not make all other passes small.
@@ -7,8 +7,9 @@ threads busy, and one very long text does not make all other passes small.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,9 +28,6 @@ from simlte_st.models.vectors import token_table
 from simlte_st.modules import OWN_MODULES
 from simlte_st.words.tokens import TOKENIZED_CHARACTERS, counted_ids, group_sums, in_batches, unknown_id
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
 TEXTS = 4096
 """Number of texts to hand to sentence-transformers at once, before they are divided into passes."""
 
@@ -42,56 +40,62 @@ def is_static(model: SentenceTransformer) -> bool:
     return isinstance(model[0], StaticEmbedding)
 
 
+def token_embedding(model: SentenceTransformer) -> nn.EmbeddingBag:
+    """Return the table of token vectors of a static model."""
+    embedding = model[0]
+    assert isinstance(embedding, StaticEmbedding)
+    return embedding.embedding
+
+
 class StaticLoader(StaticEmbedding):
-    """Loads a stock ``StaticEmbedding`` in float32 that reads whole texts.
+    """Loads a stock ``StaticEmbedding`` in float32, without a length limit.
 
     model2vec also stores tables in 8 or 16 bits, for which torch lacks means or gradients, and writes its default limit
     of 512 tokens into the tokenizer.
     """
 
     @classmethod
-    def load(cls, *args: Any, **options: Any) -> Any:
+    def load(cls, model_name_or_path: str, **options: Any) -> StaticEmbedding:  # type: ignore[override]
         """Load a table and its tokenizer from a folder or the Hub."""
         names = ("subfolder", "token", "cache_folder", "revision", "local_files_only")
-        hub: dict[str, Any] = {name: options[name] for name in names if name in options}
-        load: Any = cls.load_file_path  # mypy cannot match the arguments
-        weights, tokenizer = (str(load(*args, filename=file, **hub)) for file in (WEIGHTS, TOKENIZER))
+        hub_options = {name: options[name] for name in names if name in options}
+        paths = (cls.load_file_path(model_name_or_path, file, **hub_options) for file in (WEIGHTS, TOKENIZER))
+        weights, tokenizer = map(str, paths)
         # NumPy has no bfloat16.
-        stored = {name: each.float().numpy() for name, each in tensors.load_file(weights).items()}
-        made = StaticEmbedding(Tokenizer.from_file(tokenizer), embedding_weights=token_table(stored))
-        made.tokenizer.no_truncation()
-        return made
+        arrays = {name: tensor.float().numpy() for name, tensor in tensors.load_file(weights).items()}
+        embedding = StaticEmbedding(Tokenizer.from_file(tokenizer), embedding_weights=token_table(arrays))
+        embedding.tokenizer.no_truncation()
+        return embedding
 
 
 LOADED = (*OWN_MODULES, StaticLoader)
-"""Classes that load models: the modules of this package and the loader of static embeddings."""
+"""Module classes for loading: those of this package, and the loader of static embeddings."""
 
 
 def model2vec_modules(source: str) -> list[nn.Module] | None:
-    """Return the modules of a model2vec folder without a ``modules.json``; None for others."""
-    config, folder = Path(source, SETTINGS), Path(source)
-    if (folder / MODEL_FILE).exists() or not config.is_file() or not (folder / TOKENIZER).is_file():
+    """Return the modules of a model2vec folder without a ``modules.json``; None for other sources."""
+    folder = Path(source)
+    if (folder / MODEL_FILE).exists() or not (folder / SETTINGS).is_file() or not (folder / TOKENIZER).is_file():
         return None
-    values = read_json(config)
-    if not isinstance(values, dict) or values.get("model_type") != "model2vec":
+    settings = read_json(folder / SETTINGS)
+    if not isinstance(settings, dict) or settings.get("model_type") != "model2vec":
         return None
-    embedding: nn.Module = StaticLoader.load(source, local_files_only=True)
-    return [embedding, Normalize()] if values.get("normalize") else [embedding]
+    embedding = StaticLoader.load(source, local_files_only=True)
+    return [embedding, Normalize()] if settings.get("normalize") else [embedding]
 
 
 def is_plain(model: SentenceTransformer) -> bool:
     """Return whether a model consists of token vectors and at most a ``Normalize``."""
-    first, *others = model
-    return isinstance(first, StaticEmbedding) and [*map(type, others)] in ([], [Normalize])
+    return is_static(model) and [type(module) for module in model][1:] in ([], [Normalize])
 
 
 def adds_up(model: SentenceTransformer) -> bool:
     """Return whether token vectors can be summed in any order: in a plain float32 model on a CPU."""
     if not is_plain(model) or type(model[0]) is not StaticEmbedding:
         return False
-    bag = cast(Any, model[0]).embedding
-    usual = type(bag) is nn.EmbeddingBag and (bag.mode, bag.padding_idx, bag.max_norm) == ("mean", None, None)
-    return usual and (bag.weight.device.type, bag.weight.dtype) == ("cpu", torch.float32) and not has_hooks(model)
+    bag = token_embedding(model)
+    is_mean = type(bag) is nn.EmbeddingBag and (bag.mode, bag.padding_idx, bag.max_norm) == ("mean", None, None)
+    return is_mean and (bag.weight.device.type, bag.weight.dtype) == ("cpu", torch.float32) and not has_hooks(model)
 
 
 def static_passes(
@@ -103,34 +107,35 @@ def static_passes(
     """
     plain = adds_up(model)
     for batch in in_batches(texts, len, TOKENIZED_CHARACTERS):
-        read = [prompt + text for text in batch] if prompt else batch
-        ids, times, sizes = counted_ids(model.tokenizer, read, once=plain)
-        lengths, features = group_sums(times, sizes), flat_features(ids, sizes)
+        inputs = [prompt + text for text in batch] if prompt else batch
+        ids, counts, sizes = counted_ids(model.tokenizer, inputs, once=plain)
+        lengths, features = group_sums(counts, sizes), flat_features(ids, sizes)
         if plain:
-            weights = torch.from_numpy(times.astype(np.float32))
-            table, (flat, offsets) = cast(Any, model[0]).embedding.weight, features.values()
-            sums = F.embedding_bag(flat, table, offsets, mode="sum", per_sample_weights=weights)
-            found = {"sentence_embedding": sums / torch.from_numpy(lengths.clip(min=1)).float()[:, None]}
+            weights, table = torch.from_numpy(counts.astype(np.float32)), token_embedding(model).weight
+            sums = F.embedding_bag(
+                features["input_ids"], table, features["offsets"], mode="sum", per_sample_weights=weights
+            )
+            outputs = {"sentence_embedding": sums / torch.from_numpy(lengths.clip(min=1)).float()[:, None]}
             for module in [*model][1:]:
-                found = module(found)
+                outputs = module(outputs)
         else:
-            found = model.forward({name: value.to(model.device) for name, value in features.items()}, **options)
-        yield batch, found["sentence_embedding"], lengths
+            outputs = model.forward({name: tensor.to(model.device) for name, tensor in features.items()}, **options)
+        yield batch, outputs["sentence_embedding"], lengths
 
 
 def flat_features(ids: NDArray[np.int64], lengths: NDArray[np.int64]) -> dict[str, torch.Tensor]:
-    """Return concatenated token ids as input of a static embedding."""
+    """Return concatenated token ids as the input of a static embedding."""
     return {"input_ids": torch.from_numpy(ids), "offsets": torch.from_numpy(np.cumsum(lengths) - lengths)}
 
 
-# Models in model2vec's format, which sentence-transformers loads too; written without model2vec.
+# model2vec's format, which sentence-transformers loads too, written without model2vec.
 
 
 def write_for_model2vec(folder: Path, dtype: str = "float32") -> None:
     """Rewrite a saved static model so that model2vec loads it too, with the same embeddings of whole texts.
 
-    model2vec skips unknown tokens, so they get a zero vector. Embeddings that are not normalised then still differ in
-    length, because sentence-transformers counts these tokens.
+    model2vec skips unknown tokens, so these get a zero vector. Embeddings without ``Normalize`` still differ in length,
+    because sentence-transformers counts unknown tokens.
     """
     tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
     table, unknown = token_table(load_file(folder / WEIGHTS)), unknown_id(tokenizer)

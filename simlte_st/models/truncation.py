@@ -1,4 +1,4 @@
-"""How much of each text a model reads, and how to read whole texts."""
+"""Count truncated texts and tokens, and advise how to read whole texts."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ class Truncation:
         cls, model: SentenceTransformer, *, prompt: str | None = None, max_seq_length: int | None = None
     ) -> Truncation:
         """Return empty counts for a model."""
-        from simlte_st.compat import checkpoint_name, readable_length, taken_tokens
+        from simlte_st.compat import checkpoint_name, readable_length, reserved_tokens
 
         encoder, length = model.transformers_model, readable_length(model, max_seq_length)
         trained = "generated_from_trainer" in (model.model_card_data.tags or [])  # has no name that loads it
         name = "" if encoder is None or trained else shortest_name(checkpoint_name(encoder))
-        taken = 0 if length is None else taken_tokens(model, prompt_as_read(model, prompt))
-        return cls(length, taken, model=name)
+        reserved = 0 if length is None else reserved_tokens(model, prompt_as_read(model, prompt))
+        return cls(length, reserved, model=name)
 
     @property
     def budget(self) -> int | None:
@@ -69,7 +69,7 @@ class Truncation:
         return None if self.max_seq_length is None else max(0, self.max_seq_length - self.taken)
 
     def add(self, lengths: Iterable[int] | NDArray[np.integer[Any]]) -> Truncation:
-        """Add texts by their numbers of tokens."""
+        """Add texts by their token counts."""
         tokens = np.asarray(lengths if isinstance(lengths, np.ndarray) else list(lengths), dtype=np.int64)
         over = tokens[:0] if self.budget is None else tokens[tokens > self.budget] - self.budget
         self.texts += len(tokens)
@@ -79,7 +79,7 @@ class Truncation:
         return self
 
     def summary(self, subject: str = "The model") -> str:
-        """Describe how much is read."""
+        """Describe how much of the texts is read."""
         if self.max_seq_length is None:
             return f"{subject} reads whole texts."
         reads = f"{subject} reads the first {self.max_seq_length:,} tokens of a text"
@@ -105,15 +105,15 @@ class Truncation:
 def warn_of_truncation(model: SentenceTransformer, texts: Sequence[str], remedy: str = "") -> None:
     """Warn before encoding if the model reads less than nine tenths of the first texts; reports have the exact numbers.
 
-    ``{times}`` in the remedy is the factor by which encoding all passages, too, increases the work.
+    ``{times}`` in the remedy is replaced by the factor by which also encoding all passages increases the work.
     """
-    read = Truncation.of(model)
-    if read.budget is None:
+    sample = Truncation.of(model)
+    if sample.budget is None:
         return
-    read.add(text_lengths(model, list(islice(texts, _SAMPLE))))
-    if read.cut_tokens > CUT_SHARE * read.tokens:
-        times = 1 + read.tokens / (read.tokens - read.cut_tokens)
-        advice, share = remedy.format(times=times) or read.advice, read.cut_tokens / read.tokens
+    sample.add(text_lengths(model, list(islice(texts, _SAMPLE))))
+    if sample.cut_tokens > CUT_SHARE * sample.tokens:
+        times = 1 + sample.tokens / (sample.tokens - sample.cut_tokens)
+        advice, share = remedy.format(times=times) or sample.advice, sample.cut_tokens / sample.tokens
         logger.warning("About %.0f%% of the text will be truncated. %s", 100 * share, advice)
 
 
@@ -121,14 +121,14 @@ def text_lengths(model: SentenceTransformer, texts: Sequence[str], prompt: str |
     """Count the tokens of texts after a prompt, without special tokens and the prompt itself."""
     from simlte_st.modules.base_form import texts_as_read
 
-    before, count = prompt_as_read(model, prompt), tokenizer_counter(model.tokenizer)
-    # Counted together, since a token may begin in the prompt and end in the text.
-    own = count([before])[0] if before else 0
-    return [length - own for length in count([before + text for text in texts_as_read(model, texts)])]
+    prefix, count = prompt_as_read(model, prompt), tokenizer_counter(model.tokenizer)
+    # Counted together, because a token may begin in the prompt and end in the text.
+    prompt_length = count([prefix])[0] if prefix else 0
+    return [length - prompt_length for length in count([prefix + text for text in texts_as_read(model, texts)])]
 
 
 def prompt_as_read(model: SentenceTransformer, prompt: str | None = None) -> str:
-    """Return a prompt (default: the model's prompt for documents) in the form that the tokenizer reads."""
+    """Return a prompt (default: the document prompt) as the tokenizer sees it."""
     from simlte_st.modules.base_form import texts_as_read
 
     return texts_as_read(model, [document_prompt(model) if prompt is None else prompt])[0]

@@ -10,33 +10,32 @@ from sentence_transformers.util.tensor import repad_flattened_features
 from torch import Tensor
 from typing_extensions import Self
 
-from simlte_st.compat import mask_without_prompt
+from simlte_st.compat import Features, mask_without_prompt
 
 
 class SavedModule(Module):
     """A module saved as the constructor arguments in ``config_keys`` plus its weights and buffers."""
 
-    def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any) -> None:
-        """Write the configuration and weights."""
+    def save(self, output_path: str, *args: object, safe_serialization: bool = True, **kwargs: object) -> None:
+        """Write the configuration and the weights."""
         self.save_config(output_path)
         self.save_torch_weights(output_path, safe_serialization=safe_serialization)
 
     @classmethod
     def load(cls, model_name_or_path: str, subfolder: str = "", **options: Any) -> Self:  # type: ignore[override]
-        """Load what :meth:`save` wrote, from a folder or the Hub."""
+        """Load a module that :meth:`save` wrote, from a folder or the Hub."""
         module = super().load(model_name_or_path, subfolder, **options)
-        place = {
-            name: options[name] for name in ("token", "cache_folder", "revision", "local_files_only") if name in options
-        }
-        loaded: Self = cls.load_torch_weights(model_name_or_path, subfolder, model=module, **place)
-        return loaded
+        names = ("token", "cache_folder", "revision", "local_files_only")
+        hub_options = {name: options[name] for name in names if name in options}
+        with_weights: Self = cls.load_torch_weights(model_name_or_path, subfolder, model=module, **hub_options)
+        return with_weights
 
 
-def repad_features(features: dict[str, Any], name: str, include_prompt: bool) -> tuple[Tensor, Tensor]:
+def repad_features(features: Features, name: str, include_prompt: bool) -> tuple[Tensor, Tensor]:
     """Return token features ``[B, S, ..]``, repadded if flattened, and the mask ``[B, S]`` of tokens to count."""
-    found = repad_flattened_features(dict(features)) if "cu_seq_lens_q" in features else features
-    values: Tensor = found[name]
-    mask = found.get("attention_mask")
+    padded = repad_flattened_features(dict(features)) if "cu_seq_lens_q" in features else features
+    values: Tensor = padded[name]
+    mask = padded.get("attention_mask")
     if mask is None:  # some tokenizers return none
         mask = torch.ones(values.shape[:2], dtype=torch.int64, device=values.device)
     if not include_prompt and "prompt_length" in features:
@@ -45,7 +44,7 @@ def repad_features(features: dict[str, Any], name: str, include_prompt: bool) ->
 
 
 class WeightedPooling(SavedModule):
-    """A replacement for ``Pooling`` that gives each token a weight; see :meth:`pool`.
+    """A replacement for ``Pooling`` that gives each token a weight; subclasses define :meth:`pool`.
 
     Attributes:
         embedding_dimension: Dimension d of the token embeddings and of the sentence embedding.
@@ -66,7 +65,7 @@ class WeightedPooling(SavedModule):
         """Return sentence embeddings, and the weights of the tokens in the mask."""
         raise NotImplementedError
 
-    def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+    def forward(self, features: Features, **kwargs: object) -> Features:
         """Add ``sentence_embedding`` and ``token_attention``."""
         embeddings, mask = repad_features(features, "token_embeddings", self.include_prompt)
         vectors, features["token_attention"] = self.pool(embeddings, mask.bool())

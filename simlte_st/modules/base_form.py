@@ -11,6 +11,7 @@ import regex
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 
+from simlte_st.compat import Features
 from simlte_st.extras import require
 
 APOSTROPHES = "'\u2019\u2018\u02bc"
@@ -35,10 +36,10 @@ EACH_ENDING = re.compile(f" ?{ENDING}", re.IGNORECASE)
 AFTER_HAVE = re.compile(r"\s+(?:(?:already|also|always|just|never|not)\s+)?(been|better|got|had)\b", re.IGNORECASE)
 
 GUESSES = {"'s": ("is", "has", ("been", "got", "had")), "'d": ("would", "had", ("been", "better", "got", "had"))}
-"""Readings that spaCy leaves open: the usual one, and another one before some words."""
+"""Readings that spaCy leaves open: the usual one, and an alternative before some words."""
 
 STEMS = ("ca", "sha", "wo")
-"""Stems that are not words. spaCy also has readings of other stems, but they lose the tense: "do" for "did"."""
+"""Stems that are not words. spaCy also has readings of other stems, but these lose the tense: "do" for "did"."""
 
 
 class BaseForm(Transformer):
@@ -49,7 +50,7 @@ class BaseForm(Transformer):
     question words of that list, 's becomes "has" before been, got and had, and otherwise "is". After its pronouns, 'd
     becomes "had" before these words and better, and otherwise "would". After all other words 's and 'd stay, as 's is
     mostly a possessive there; "ain't" and "y'all" stay, too. Separated endings, as in tokenized texts ("ca n't",
-    "it 's"), follow the same rules. Expansions are in lower case; all other characters stay. Prompts are converted
+    "it 's"), follow the same rules. Expansions are in lower case; all other characters stay. Prompts are expanded
     separately.
 
     Use it as a model's first module; it is saved with the model::
@@ -63,13 +64,13 @@ class BaseForm(Transformer):
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        _readings()  # raise now rather than at the first text
+        _readings()  # raises now rather than at the first text
         super().__init__(*args, **kwargs)
 
-    def preprocess(self, inputs: Any, prompt: str | None = None, *args: Any, **kwargs: Any) -> dict[str, Any]:
+    def preprocess(self, inputs: Any, prompt: str | None = None, *args: Any, **kwargs: Any) -> Features:
         """Expand contractions in texts and prompt, then preprocess them as ``Transformer`` does."""
-        # Transformer prepends the prompt as given, and measures its length with this method.
-        features: dict[str, Any] = super().preprocess(_converted(inputs), _converted(prompt), *args, **kwargs)
+        # Transformer prepends this prompt, and measures its length by calling this method.
+        features: Features = super().preprocess(_expand_nested(inputs), _expand_nested(prompt), *args, **kwargs)
         return features
 
     def __repr__(self) -> str:
@@ -94,7 +95,7 @@ def expand_contractions(texts: Iterable[str]) -> Iterator[str]:
             list(expand_contractions(["She won't."]))  # ["She will not."]
     """
     for text in texts:
-        yield CONTRACTION.sub(_expanded, text) if any(sign in text for sign in APOSTROPHES) else text
+        yield CONTRACTION.sub(_expand, text) if any(apostrophe in text for apostrophe in APOSTROPHES) else text
 
 
 def texts_as_read(model: SentenceTransformer, texts: Iterable[str]) -> list[str]:
@@ -102,63 +103,64 @@ def texts_as_read(model: SentenceTransformer, texts: Iterable[str]) -> list[str]
     return list(expand_contractions(texts) if isinstance(model[0], BaseForm) else texts)
 
 
-def _expanded(contraction: re.Match[str]) -> str:
+def _expand(contraction: re.Match[str]) -> str:
+    """Return the expansion of a match of :data:`CONTRACTION`."""
     text, word = contraction.string, contraction[1]
     if word is None:
         return contraction[0]
-    before = word.lower()
+    previous = word.lower()
     parts = [word]
     for ending_match in EACH_ENDING.finditer(text, contraction.end(1), contraction.end()):
-        written = ending_match[0].strip()
-        ending = written.casefold().translate(STRAIGHT)
-        after = AFTER_HAVE.match(text, ending_match.end())
-        joined = ending_match[0] == written and ending_match.start() == contraction.end(1)
-        reading = _reading(before, ending, joined, after[1].lower() if after else "")
+        original = ending_match[0].strip()
+        ending = original.casefold().translate(STRAIGHT)
+        following = AFTER_HAVE.match(text, ending_match.end())
+        attached = ending_match[0] == original and ending_match.start() == contraction.end(1)
+        reading = _reading(previous, ending, attached, following[1].lower() if following else "")
         if reading is None:
             parts.append(ending_match[0])
         else:
-            if ending == "n't" and before in STEMS:
-                parts = [_readings()[before]]
+            if ending == "n't" and previous in STEMS:
+                parts = [_readings()[previous]]
             parts += [" ", reading]
-        before = ending
+        previous = ending
     return "".join(parts)
 
 
-def _reading(before: str, ending: str, joined: bool, after: str) -> str | None:
+def _reading(previous: str, ending: str, attached: bool, following: str) -> str | None:
     """Return the reading of an ending; None if it stays."""
     readings = _readings()
-    known = readings.get(before + ending)
+    reading = readings.get(previous + ending)
     if ending in GUESSES:
-        usual, other, signs = GUESSES[ending]
-        return known if known != "" else other if after in signs else usual
-    if ending == "n't" and before == "ai":
+        usual, alternative, words = GUESSES[ending]
+        return reading if reading != "" else alternative if following in words else usual
+    if ending == "n't" and previous == "ai":
         return None  # "ain't" may be am, is, are, has or have not
-    if ending in ("n't", "'m") and known is None and joined:
+    if ending in ("n't", "'m") and reading is None and attached:
         return None  # "con't" is not a negation, "ma'm" has no "am"
     return readings[ending]
 
 
-def _converted(inputs: Any) -> Any:
-    """Convert all texts of a nested input."""
+def _expand_nested(inputs: object) -> Any:
+    """Expand the contractions of all texts in a nested input."""
     if isinstance(inputs, str):
         return next(expand_contractions([inputs]))
     if isinstance(inputs, dict):
-        return {key: _converted(value) for key, value in inputs.items()}
+        return {key: _expand_nested(part) for key, part in inputs.items()}
     if isinstance(inputs, Sequence) and not isinstance(inputs, (bytes, bytearray)):
-        return [_converted(part) for part in inputs]
+        return [_expand_nested(part) for part in inputs]
     return inputs
 
 
 @functools.cache
 def _readings() -> dict[str, str]:
-    """Return spaCy's list of English contractions."""
-    spacy: Any = require("spacy.lang.en.tokenizer_exceptions", "pos", "Base form conversion")
-    readings = {"here's": ""}  # the only frequent one that spaCy lacks
+    """Return spaCy's list of English contractions, with "" for an ambiguous reading."""
+    spacy = require("spacy.lang.en.tokenizer_exceptions", "pos", "Base form conversion")
+    readings = {"here's": ""}  # the only frequent contraction that spaCy lacks
     for contraction, pieces in spacy.TOKENIZER_EXCEPTIONS.items():
         if len(pieces) == 2 and "'" in contraction:
             norms = {piece[spacy.ORTH].lower(): piece.get(spacy.NORM, "") for piece in pieces}
             words = {part: norm for part, norm in norms.items() if norm.isalpha()}
             readings |= words | {contraction.lower(): words.get(pieces[1][spacy.ORTH], "")}
     for word in ("how", "what", "when", "where", "why"):
-        del readings[f"{word}'d"]  # "how'd you know" means did more often than would
+        del readings[f"{word}'d"]  # in "how'd you know", 'd means did more often than would
     return readings

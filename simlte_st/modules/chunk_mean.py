@@ -15,7 +15,7 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
 from simlte_st.arguments import check_arguments
-from simlte_st.compat import readable_length, readable_tokens
+from simlte_st.compat import Features, readable_length, readable_tokens
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.longformer.packing import document_spans
 from simlte_st.words.tokens import CPU_PASS, split_by_length
@@ -23,7 +23,7 @@ from simlte_st.words.tokens import CPU_PASS, split_by_length
 ChunkLength = Annotated[int, Interval(ge=3)]
 """Tokens in a chunk: two special tokens and at least one token of text."""
 
-_GPU_PASS = (32768, 4096)  # like CPU_PASS, but larger because small passes waste a GPU; both bound the memory
+_GPU_PASS = (32768, 4096)  # like CPU_PASS, but larger, because small passes waste a GPU
 
 
 class ChunkMean(Transformer):
@@ -77,7 +77,7 @@ class ChunkMean(Transformer):
         self.include_prompt = include_prompt
         self.normalize_chunks = normalize_chunks
 
-    def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+    def forward(self, features: Features, **kwargs: Any) -> Features:
         """Add ``sentence_embedding`` and ``token_embeddings``."""
         ids: Tensor = features["input_ids"]
         device, mask = ids.device, features.get("attention_mask")
@@ -86,7 +86,7 @@ class ChunkMean(Transformer):
             starts, lengths = bounds[:-1], bounds.diff()
         else:
             starts, lengths = document_spans(torch.ones_like(ids).cpu() if mask is None else mask.cpu())
-        inputs: dict[str, Any] = {}
+        inputs: Features = {}
         if features.get("prompt_length") is not None:
             inputs["prompt_length"] = int(torch.as_tensor(features["prompt_length"]).flatten()[0])
         prefix = max(1, inputs.get("prompt_length", 0))  # every chunk begins with [CLS]
@@ -98,22 +98,22 @@ class ChunkMean(Transformer):
         for part in split_by_length(chunks, [len(chunk.places) for chunk in chunks], *sizes):
             places = pad_sequence([chunk.places for chunk in part], batch_first=True).to(device)
             inside = pad_sequence([torch.ones_like(chunk.places) for chunk in part], batch_first=True).to(device)
-            batch: dict[str, Any] = {name: values[places] for name, values in flat.items()}
+            batch: Features = {name: values[places] for name, values in flat.items()}
             outputs = pooling(super().forward({**inputs, **batch, "attention_mask": inside}, **kwargs))
             embedding: Tensor = outputs["sentence_embedding"]
             embeddings.append(functional.normalize(embedding, dim=1) if self.normalize_chunks else embedding)
             rows = zip(outputs["token_embeddings"].unbind(), part, strict=True)
             states += [row[chunk.begin : chunk.end] for row, chunk in rows]
         document = torch.tensor([chunk.document for chunk in chunks])
-        share = torch.tensor([max(1, len(chunk.places) - prefix - 1) for chunk in chunks]).float()
-        weight = share / torch.zeros(len(lengths)).index_add(0, document, share)[document]
-        found = torch.cat(embeddings)
-        weighted = found.float() * weight.to(device)[:, None]
-        sums = torch.zeros(len(lengths), found.shape[1], device=device).index_add(0, document.to(device), weighted)
-        own = torch.cat([chunk.places[chunk.begin : chunk.end] for chunk in chunks]).to(device)
-        values = states[0].new_zeros(ids.numel(), states[0].shape[1]).index_copy(0, own, torch.cat(states))
-        features["token_embeddings"] = values.view(*ids.shape, -1)
-        features["sentence_embedding"] = sums.to(values.dtype)
+        tokens = torch.tensor([max(1, len(chunk.places) - prefix - 1) for chunk in chunks]).float()
+        weight = tokens / torch.zeros(len(lengths)).index_add(0, document, tokens)[document]
+        vectors = torch.cat(embeddings)
+        weighted = vectors.float() * weight.to(device)[:, None]
+        means = torch.zeros(len(lengths), vectors.shape[1], device=device).index_add(0, document.to(device), weighted)
+        places = torch.cat([chunk.places[chunk.begin : chunk.end] for chunk in chunks]).to(device)
+        token_states = states[0].new_zeros(ids.numel(), states[0].shape[1]).index_copy(0, places, torch.cat(states))
+        features["token_embeddings"] = token_states.view(*ids.shape, -1)
+        features["sentence_embedding"] = means.to(token_states.dtype)
         return features
 
     def __repr__(self) -> str:
@@ -125,12 +125,12 @@ class Chunk(NamedTuple):
 
     document: int
     places: Tensor  # (tokens,), int64: indices of its tokens in the flattened batch
-    begin: int  # states begin:end of the chunk are the states of document tokens; each token gets one chunk
+    begin: int  # document tokens begin:end get their states from this chunk; these ranges do not overlap
     end: int
 
 
 def cut_chunks(starts: Tensor, lengths: Tensor, chunk_length: int, prefix: int = 1) -> list[Chunk]:
-    """Split documents into chunks, and return these longest first.
+    """Split documents into chunks, and return the chunks, longest first.
 
     A document that fits becomes one chunk. Each chunk of a longer one has the document's first ``prefix`` tokens
     (``[CLS]`` and the prompt), a stretch of its text, and its last token (``[SEP]``). All stretches except the last
@@ -160,8 +160,10 @@ def cut_chunks(starts: Tensor, lengths: Tensor, chunk_length: int, prefix: int =
 
 
 @check_arguments
-def to_chunk_mean(model: Any, max_length: int = 4096, chunk_length: ChunkLength | None = None) -> SentenceTransformer:
-    """Convert a model to one that reads long documents in chunks, with :class:`ChunkMean`.
+def to_chunk_mean(
+    model: SentenceTransformer, max_length: int = 4096, chunk_length: ChunkLength | None = None
+) -> SentenceTransformer:
+    """Convert a model so that it reads long documents in chunks, with :class:`ChunkMean`.
 
     If the model ends with ``Normalize``, the chunk embeddings and their mean are scaled to length 1.
 
@@ -190,26 +192,26 @@ def to_chunk_mean(model: Any, max_length: int = 4096, chunk_length: ChunkLength 
             "This model cannot read in chunks: it must consist of Transformer, Pooling with one mode and optionally "
             "Normalize, and its tokenizer must add one special token before and one after a text."
         )
-    made = copy.deepcopy(model)
-    if isinstance(made[0], ChunkMean):
-        made[0].chunk_length = chunk_length or made[0].chunk_length
+    converted = copy.deepcopy(model)
+    if isinstance(converted[0], ChunkMean):
+        converted[0].chunk_length = chunk_length or converted[0].chunk_length
     else:
-        readable, length = readable_tokens(model), chunk_length or readable_length(model)
-        if readable is not None and length is not None and length > readable:
-            raise ConfigurationError(f"chunk_length={length}: the encoder has positions for {readable} tokens.")
-        transformer, pooling, *after = made
+        positions, length = readable_tokens(model), chunk_length or readable_length(model)
+        if positions is not None and length is not None and length > positions:
+            raise ConfigurationError(f"chunk_length={length} exceeds the encoder's limit of {positions} tokens.")
+        transformer, pooling, *normalize = converted
         reader = ChunkMean.__new__(ChunkMean)
         vars(reader).update(
             vars(transformer),
             chunk_length=length,
             pooling_mode=pooling.pooling_mode,
             include_prompt=pooling.include_prompt,
-            normalize_chunks=bool(after),
+            normalize_chunks=bool(normalize),
         )
-        made[0] = reader
-        del made[1]
-    made[0].max_seq_length = max_length
-    return cast("SentenceTransformer", made)
+        converted[0] = reader
+        del converted[1]
+    converted.max_seq_length = max_length
+    return converted
 
 
 def chunk_length(model: SentenceTransformer) -> int | None:
@@ -228,5 +230,5 @@ def can_read_in_chunks(model: SentenceTransformer) -> bool:
     if not isinstance(pooling.pooling_mode, str) or transformer.module_output_name != "token_embeddings":
         return False
     tokenizer: Any = transformer.tokenizer
-    marks = tokenizer("a a a", return_special_tokens_mask=True)["special_tokens_mask"]
-    return len(marks) > 2 and bool(marks[0] and marks[-1]) and sum(marks) == 2
+    is_special = tokenizer("a a a", return_special_tokens_mask=True)["special_tokens_mask"]
+    return len(is_special) > 2 and bool(is_special[0] and is_special[-1]) and sum(is_special) == 2

@@ -13,8 +13,8 @@ from simlte_st.errors import ConfigurationError
 from simlte_st.extras import require
 from simlte_st.modules.base import WeightedPooling
 
-LEAST_ALPHA = 1.01
-"""Below this alpha its gradient, which divides by the square of alpha - 1, becomes imprecise."""
+MIN_ALPHA = 1.01
+"""For a smaller alpha, the gradient, which divides by the square of alpha - 1, becomes imprecise."""
 
 BISECTIONS = 16
 """Bisection steps of entmax: 16 find the threshold to 2e-5, in an interval of length 1; the sum stays 1."""
@@ -46,7 +46,7 @@ class AdaptiveAttention(nn.Module):
     @property
     def alpha(self) -> Tensor:
         """Alpha of each head, ``[heads]``, between 1 and 2."""
-        return (1 + torch.sigmoid(self.sparsity.float())).clamp(min=LEAST_ALPHA)
+        return (1 + torch.sigmoid(self.sparsity.float())).clamp(min=MIN_ALPHA)
 
     def split(self, layer: nn.Linear, vectors: Tensor) -> Tensor:
         """Project vectors ``[..., d]`` and split them into heads ``[..., heads, d / heads]``, float32."""
@@ -143,31 +143,31 @@ class StarTransformer(WeightedPooling):
         states = embeddings.float().masked_fill(~keep, 0.0)
         relay = states.sum(dim=1) / keep.sum(dim=1).clamp(min=1)
         near = functional.pad(mask, (self.window, self.window)).unfold(1, 2 * self.window + 1, 1)
-        around = torch.cat([near & keep, keep], dim=-1)[:, :, None]
+        context = torch.cat([near & keep, keep], dim=-1)[:, :, None]
         for _ in range(self.rounds):
-            states, ring = self._round_of_states(states, relay, around)
+            states, ring = self._update_states(states, relay, context)
             states = states.masked_fill(~keep, 0.0)
-            relay, star = self._round_of_relay(states, relay, mask)
+            relay, star = self._update_relay(states, relay, mask)
         highest = states.masked_fill(~keep, torch.finfo(states.dtype).min).amax(dim=1)
         vectors = (highest + relay) / 2
         return vectors.masked_fill(~mask.any(dim=1)[:, None], 0.0), ring, star
 
-    def _round_of_states(self, states: Tensor, relay: Tensor, around: Tensor) -> tuple[Tensor, Tensor]:
+    def _update_states(self, states: Tensor, relay: Tensor, context: Tensor) -> tuple[Tensor, Tensor]:
         """Return the new states and the weights."""
         attention = self.ring
         queries = attention.directions(attention.query, states)
         keys, relay_key = (attention.directions(attention.key, vectors) for vectors in (states, relay))
         values, relay_value = (attention.split(attention.value, vectors) for vectors in (states, relay))
-        near = [(queries * shifted).sum(dim=-1) for shifted in self._shifted(keys)]
+        near = [(queries * neighbours).sum(dim=-1) for neighbours in self._neighbours(keys)]
         scores = torch.stack([*near, (queries * relay_key[:, None]).sum(dim=-1)], dim=-1)
-        weights = attention.weights(scores, around)
-        of_neighbours = weights.unbind(dim=-1)[:-1]
-        attended = weights[..., -1:] * relay_value[:, None]
-        for weight, shifted in zip(of_neighbours, self._shifted(values), strict=True):
-            attended = torch.addcmul(attended, weight[..., None], shifted)
-        return attended.flatten(-2), weights
+        weights = attention.weights(scores, context)
+        near_weights = weights.unbind(dim=-1)[:-1]
+        sums = weights[..., -1:] * relay_value[:, None]
+        for weight, neighbours in zip(near_weights, self._neighbours(values), strict=True):
+            sums = torch.addcmul(sums, weight[..., None], neighbours)
+        return sums.flatten(-2), weights
 
-    def _round_of_relay(self, states: Tensor, relay: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    def _update_relay(self, states: Tensor, relay: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Return the new relay and the weights."""
         attention = self.star
         query = attention.directions(attention.query, relay)
@@ -178,7 +178,7 @@ class StarTransformer(WeightedPooling):
         value = attention.value.weight.float().unflatten(0, (self.heads, -1))
         return torch.einsum("bhd,hvd->bhv", pooled, value).float().flatten(-2), weights
 
-    def _shifted(self, vectors: Tensor) -> list[Tensor]:
+    def _neighbours(self, vectors: Tensor) -> list[Tensor]:
         """Return the neighbours of all tokens, left to right, as 2 c + 1 views of one padded copy."""
         padded = functional.pad(vectors, (0, 0, 0, 0, self.window, self.window))
         return [padded[:, start : start + vectors.shape[1]] for start in range(2 * self.window + 1)]

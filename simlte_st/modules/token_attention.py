@@ -12,7 +12,7 @@ from simlte_st.arguments import Count, Positive, Seed, check_arguments
 from simlte_st.modules.base import WeightedPooling
 
 BLOCK = 1 << 22
-"""Number of attention scores in memory at a time, but at least one query's."""
+"""Maximum number of attention scores in memory, but at least those of one query."""
 
 VARIANCE = 0.02
 """Variance of the initial weights, uniform around 0 (TA-SBERT, section IV-A)."""
@@ -88,16 +88,16 @@ class TokenAttention(WeightedPooling):
         queries, keys = self.query(embeddings) / math.sqrt(self.embedding_dimension), self.key(embeddings)
         batch, length = mask.shape
         rows = max(1, BLOCK // max(1, batch * length))
-        again = torch.is_grad_enabled() and rows < length
+        recompute = torch.is_grad_enabled() and rows < length
         blocks = []
         for start in range(0, length, rows):
             arguments = (queries[:, start : start + rows], keys, values, mask)
-            blocks.append(checkpoint(_attended, *arguments, use_reentrant=False) if again else _attended(*arguments))
+            blocks.append(checkpoint(_attend, *arguments, use_reentrant=False) if recompute else _attend(*arguments))
         influence = torch.cat(blocks, dim=1) if blocks else values
         return _softmax(influence / math.sqrt(self.s_max), mask)
 
 
-def _attended(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
+def _attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
     """Return a block of rows of A T, ``[B, rows]``, float32."""
     scores = torch.einsum("bqd,bkd->bqk", queries, keys).float()
     return torch.einsum("bqk,bk->bq", _softmax(scores, mask[:, None]), values)
@@ -105,5 +105,5 @@ def _attended(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Te
 
 def _softmax(scores: Tensor, mask: Tensor) -> Tensor:
     """Return the softmax over the mask; 0 everywhere if the mask is empty."""
-    shares = torch.softmax(scores.masked_fill(~mask, torch.finfo(scores.dtype).min), dim=-1)
-    return shares.masked_fill(~mask, 0.0)
+    weights = torch.softmax(scores.masked_fill(~mask, torch.finfo(scores.dtype).min), dim=-1)
+    return weights.masked_fill(~mask, 0.0)

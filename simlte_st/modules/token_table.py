@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 from torch.nn import functional
 from typing_extensions import Self
 
 from simlte_st.arguments import Count, Share, check_arguments
+from simlte_st.compat import Features
 from simlte_st.modules.base import SavedModule, repad_features
 
 WEIGHT, FULL = 0.5, 512
 """The second part's share in long texts, and the length of a long text in tokens. Chosen on ten data sets, also for
-static models, where shares of .4 to .6 are within half a point. A constant share costs encoders 2 to 10 points on
-STS-B; one that grows with the length costs nothing."""
+static models, where shares of .4 to .6 differ by at most half a point. A constant share costs encoders 2 to 10 points
+on STS-B; one that grows with the length costs nothing."""
 
 
 class TokenTable(SavedModule):
@@ -66,24 +65,25 @@ class TokenTable(SavedModule):
     @classmethod
     def of(cls, table: Tensor, embedding_dimension: int) -> Self:
         """Return a module with this table, for embeddings of d numbers."""
-        made = cls(embedding_dimension, *table.shape)
-        made.table = table
-        return made
+        module = cls(embedding_dimension, *table.shape)
+        module.table = table
+        return module
 
-    def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+    def forward(self, features: Features, **kwargs: object) -> Features:
         """Extend ``sentence_embedding``."""
         embedding: Tensor = features["sentence_embedding"][:, : self.embedding_dimension]
         if "offsets" in features:
-            ids, offsets, known = features["input_ids"], features["offsets"], (self.table[:, :1] != 0).float()
-            sums, counted = (functional.embedding_bag(ids, each, offsets, mode="sum") for each in (self.table, known))
+            ids, offsets, is_known = features["input_ids"], features["offsets"], (self.table[:, :1] != 0).float()
+            tables = (self.table, is_known)
+            sums, counts = (functional.embedding_bag(ids, table, offsets, mode="sum") for table in tables)
         else:
             ids, mask = repad_features(features, "input_ids", include_prompt=False)
             rows = self.table[ids].float() * mask[..., None]
-            sums, counted = rows.sum(dim=1), (rows[..., :1] != 0).float().sum(dim=1)
-        share = self.weight * (counted / FULL).clamp(max=1)
-        own, second = (functional.normalize(part.float(), dim=-1) for part in (embedding, sums))
-        both = torch.cat([own * (1 - share).sqrt(), second * share.sqrt()], dim=-1)
-        features["sentence_embedding"] = both.to(embedding.dtype)
+            sums, counts = rows.sum(dim=1), (rows[..., :1] != 0).float().sum(dim=1)
+        share = self.weight * (counts / FULL).clamp(max=1)
+        first, second = (functional.normalize(part.float(), dim=-1) for part in (embedding, sums))
+        extended = torch.cat([first * (1 - share).sqrt(), second * share.sqrt()], dim=-1)
+        features["sentence_embedding"] = extended.to(embedding.dtype)
         return features
 
     def get_embedding_dimension(self) -> int:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 from urllib.parse import urlsplit
 
 import streamlit as st
 
 from simlte_st.errors import ConfigurationError, SimlteError
-from simlte_st.page.render import as_label, described, highlighted, hit_html
+from simlte_st.page.render import as_label, highlight, hit_html, metadata_html
 from simlte_st.reading.columns import document_title, title_column
 from simlte_st.reading.document import Document
 from simlte_st.search import Hit, Index
@@ -43,7 +43,7 @@ class Page:
             state.text = linked
         head = f'<h1><a href="?">{escape(self.name)}</a></h1>'
         st.html(f'<div class="simlte">{head}<div class="about">{len(self.index):,} documents</div></div>')
-        if self.form() or moved:
+        if self.show_form() or moved:
             state.trail, state.hits, state.unknown = [], None, []
             st.query_params.from_dict({"q": state.text} if state.text else {})
             state.linked = st.query_params.get("q", "")
@@ -55,15 +55,15 @@ class Page:
                     )  # fmt: skip
                     state.unknown = self.index.unknown_words(state.text)
         if state.trail:
-            st.dialog("Document", width="medium", on_dismiss=state.trail.clear)(self.document)()
+            st.dialog("Document", width="medium", on_dismiss=state.trail.clear)(self.show_document)()
         if state.unknown:
             st.html(f'<div class="simlte about">Not in any document: {escape(", ".join(state.unknown))}</div>')
         if state.hits is not None:
-            self.hits(state.hits, "hit", "No document found.")
+            self.show_hits(state.hits, "hit", "No document found.")
         elif self.columns:
             st.html(f'<div class="simlte about">Columns: {escape(", ".join(self.columns))}</div>')
 
-    def form(self) -> bool:
+    def show_form(self) -> bool:
         """Show the form; return whether it was submitted."""
         with st.form("search", border=False):
             box, button = st.columns([7, 1], vertical_alignment="bottom")
@@ -72,19 +72,15 @@ class Page:
             submitted = button.form_submit_button("Search", width="stretch")
             with st.expander("Options"):
                 columns = st.columns([1, 1, 1, 2], vertical_alignment="bottom")
-                ranked = "hybrid: cosine and BM25; dense: cosine alone; text: BM25 alone"
-                columns[0].selectbox("Mode", get_args(Mode), key="mode", help=ranked)
+                modes = "hybrid: cosine and BM25; dense: cosine alone; text: BM25 alone"
+                columns[0].selectbox("Mode", get_args(Mode), key="mode", help=modes)
                 columns[1].number_input("Hits", min_value=1, value=TOP_K, key="top")
-                columns[2].number_input(
-                    "Minimum cosine", -1.0, 1.0, value=None, step=0.05, key="threshold", placeholder="any"
-                )
+                columns[2].number_input("Minimum cosine", -1.0, 1.0, None, 0.05, key="threshold", placeholder="any")
                 columns[3].text_input("SQL filter", key="where", placeholder="year > 2010 AND kind = 'news'")
-                st.checkbox(
-                    "Explain", value=True, key="explain", help="Show the nearest sentences and the shared words."
-                )
+                st.checkbox("Explain", True, key="explain", help="Show the nearest sentences and the shared words.")
         return submitted
 
-    def hits(self, hits: Sequence[Hit], key: str, if_none: str) -> None:
+    def show_hits(self, hits: Sequence[Hit], key: str, if_none: str) -> None:
         """Show hits."""
         if not hits:
             st.html(f'<div class="simlte about">{if_none}</div>')
@@ -97,11 +93,11 @@ class Page:
                 )  # fmt: skip
                 st.html(hit_html(hit, rank, self.titles))
 
-    def title(self, metadata: Any, text: str) -> str:
+    def title(self, metadata: Mapping[str, object] | None, text: str) -> str:
         """Return the title of a document."""
         return document_title((metadata or {}).get(self.titles or ""), text)
 
-    def document(self) -> None:
+    def show_document(self) -> None:
         """Show the open document with its explanation, and its nearest neighbours."""
         trail = self.state.trail
         if not trail:
@@ -114,17 +110,18 @@ class Page:
             st.html('<div class="simlte"><h2>Nearest neighbours</h2></div>')
             with st.spinner("Searching"), self.turn:
                 neighbours = self.index.link([document.id], top_k=int(self.state.top), explain=self.state.explain)
-            self.hits(neighbours, f"neighbour {len(trail)}", "No other documents.")
+            self.show_hits(neighbours, f"neighbour {len(trail)}", "No other documents.")
         except SimlteError as error:
             show_problem(str(error))
 
     def document_html(self, document: Document) -> str:
         """Return a document as HTML, with the sentences and words of its explanation marked."""
         hit = next((hit for hit in self.state.hits or () if hit.id == document.id), None)
-        sentences, words = ([pair[0] for pair in each] for each in ((hit.sentences, hit.words) if hit else ((), ())))
+        sentences = [sentence for sentence, _ in hit.sentences] if hit else []
+        words = [word for word, _ in hit.words] if hit else []
         title = escape(self.title(document.metadata, document.text))
-        about = " · ".join(filter(None, (escape(document.id), described(document.metadata or {}, self.titles))))
-        text = f'<p class="document">{highlighted(document.text, sentences, words)}</p>'
+        about = " · ".join(filter(None, (escape(document.id), metadata_html(document.metadata or {}, self.titles))))
+        text = f'<p class="document">{highlight(document.text, sentences, words)}</p>'
         return f'<div class="simlte"><h2>{title}</h2><div class="about">{about}</div>{text}</div>'
 
 

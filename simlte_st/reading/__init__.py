@@ -1,1 +1,1 @@
-"""From anything that a user may pass to documents, with a report of what was read and skipped."""
+"""Read documents from any source, and report what was read and skipped."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from typing import Any, Literal
@@ -16,14 +16,14 @@ from simlte_st.reading.document import Document
 Kind = Literal["number", "date", "category", "text"]
 
 CLASSES = 100
-"""Maximum number of distinct values in a column of classes."""
+"""Maximum number of distinct values in a category column."""
 
 TITLES = ("title", "headline", "subject", "name")
-"""Columns used as titles when none is named."""
+"""Default title columns, in order of preference."""
 
 _TITLE_LENGTH = 120
 _TITLE_LETTERS = 10
-_MOST = 0.9  # share of numbers or dates that decides the type; the rest are errors such as "n/a"
+_MIN_SHARE = 0.9  # of numbers or dates in a column of this type; the rest are errors such as "n/a"
 _VALUE_LENGTH = 200
 
 
@@ -33,12 +33,12 @@ class Column:
 
     name: str
     kind: Kind
-    values: Sequence[Any]  # None if missing
+    values: Sequence[object]  # None if missing
     numbers: Sequence[float | None]  # dates are seconds since 1970; None for other values
 
-    def shown(self) -> list[str]:
-        """Return the values as shortened text; missing values are empty."""
-        return ["" if value is None else _shortened(str(value), _VALUE_LENGTH) for value in self.values]
+    def short_values(self) -> list[str]:
+        """Return the values as text of limited length; missing values are empty."""
+        return ["" if value is None else _shorten(str(value), _VALUE_LENGTH) for value in self.values]
 
     def to_arrow(self) -> pa.Array:
         """Return the values as an Arrow array; as text if no Arrow type fits them all."""
@@ -57,20 +57,20 @@ def collect_columns(documents: Sequence[Document]) -> list[Column]:
 def document_titles(documents: Sequence[Document], columns: Sequence[Column], name: str | None = None) -> list[str]:
     """Return a title for each document, from a column or the first line of its text."""
     titles = title_column([column.name for column in columns], name)
-    own = next((column.shown() for column in columns if column.name == titles), [""] * len(documents))
-    return [document_title(title, document.text) for title, document in zip(own, documents, strict=True)]
+    values = next((column.short_values() for column in columns if column.name == titles), [""] * len(documents))
+    return [document_title(value, document.text) for value, document in zip(values, documents, strict=True)]
 
 
 def title_column(names: Sequence[str], name: str | None = None) -> str | None:
     """Return the title column: the named one, or one of :data:`TITLES`, or None."""
     if name is None:
-        return next((each for title in TITLES for each in names if each.lower() == title), None)
+        return next((column for title in TITLES for column in names if column.lower() == title), None)
     if name not in names:
         raise DataError(f"title={name!r}: there is no such column. The columns are: {', '.join(names) or 'none'}.")
     return name
 
 
-def document_title(value: Any, text: str) -> str:
+def document_title(value: object, text: str) -> str:
     """Return the title of a document: its value in the title column, or the first line of its text.
 
     Short lines, such as "Hello,", are joined with the next line.
@@ -81,24 +81,25 @@ def document_title(value: Any, text: str) -> str:
         if sum(map(str.isalpha, title)) >= _TITLE_LETTERS:
             break
         title = " ".join([title, *line.split()]).lstrip()
-    return _shortened(title, _TITLE_LENGTH)
+    return _shorten(title, _TITLE_LENGTH)
 
 
-def infer_column(name: str, values: Sequence[Any]) -> Column:
+def infer_column(name: str, values: Sequence[object]) -> Column:
     """Determine the type of a column from its values."""
     values = [None if _is_missing(value) else value for value in values]
-    there = [value for value in values if value is not None]
-    for kind, convert in (("number", _number), ("date", _seconds)):
+    present = [value for value in values if value is not None]
+    converters: dict[Kind, Callable[[object], float | None]] = {"number": _number, "date": _seconds}
+    for kind, convert in converters.items():
         numbers = [None if value is None else convert(value) for value in values]
-        fit = sum(number is not None for number in numbers)
-        if fit and fit >= _MOST * len(there):
-            return Column(name, kind, values, numbers)  # type: ignore[arg-type]
-    different = {str(value) for value in there}
-    kind = "category" if 1 < len(different) <= CLASSES and len(different) < len(there) else "text"
-    return Column(name, kind, values, [None] * len(values))  # type: ignore[arg-type]
+        count = sum(number is not None for number in numbers)
+        if count and count >= _MIN_SHARE * len(present):
+            return Column(name, kind, values, numbers)
+    classes = {str(value) for value in present}
+    is_category = 1 < len(classes) <= CLASSES and len(classes) < len(present)
+    return Column(name, "category" if is_category else "text", values, [None] * len(values))
 
 
-def _is_missing(value: Any) -> bool:
+def _is_missing(value: object) -> bool:
     return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
 
 
@@ -112,7 +113,7 @@ def _number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _seconds(value: Any) -> float | None:
+def _seconds(value: object) -> float | None:
     """Return a date or an ISO 8601 text as seconds since 1970; without a time zone, UTC is assumed."""
     try:
         moment = datetime.fromisoformat(value) if isinstance(value, str) else value
@@ -125,5 +126,5 @@ def _seconds(value: Any) -> float | None:
         return None
 
 
-def _shortened(text: str, length: int) -> str:
+def _shorten(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"

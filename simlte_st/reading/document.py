@@ -1,4 +1,4 @@
-"""Documents and segmented documents, and their words, ids and names."""
+"""Documents, their sentences, words and ids."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ LONGEST_WORD = 24
 
 LONG = 280
 """Median number of words above which a static model matches an adapted encoder. It equals 360 tokens: the static model
-was ahead on sets with 428 tokens or more, and behind with 298 or fewer."""
+was ahead on data sets with 428 tokens or more, and behind on those with 298 or fewer."""
 
 SAMPLE_CHARACTERS = 1_000_000
-"""Characters of the first documents that are looked at before the rest; Punkt learns from them in a few seconds."""
+"""Characters in the sample of first documents; Punkt learns from it in a few seconds."""
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     )
 else:
     DocumentSource = Any
-"""Anything that :func:`~simlte_st.data.read_documents` takes or returns, which checks it."""
+"""Anything that :func:`~simlte_st.data.read_documents` takes or returns; it checks the type at run time."""
 
 
 # Scripts without spaces, as in words/languages.py: each character with its marks is a word, as in BERT's pre-tokenizer.
@@ -65,8 +65,8 @@ _UNSPACED = (
 )
 _MARKED = [*range(0x0E00, 0x1B80), *range(0x3000, 0x3100), *range(0xA980, 0xAA80)]
 _MARKS = "".join(filter(lambda sign: unicodedata.category(sign)[0] == "M", map(chr, _MARKED)))
-_WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")
-_TRUTH = {"true": "True", "false": "False"}
+_WHOLE_NUMBER = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")
+_BOOLEANS = {"true": "True", "false": "False"}
 _WORD = re.compile(rf"[{_UNSPACED}][{_MARKS}]*|[^\s{_UNSPACED}]{{1,{LONGEST_WORD}}}")
 
 
@@ -129,18 +129,18 @@ def median_words(texts: Iterable[str]) -> float:
     return statistics.median(map(count_words, texts))
 
 
-def peek(items: Iterable[T], size: Callable[[T], int], enough: int = SAMPLE_CHARACTERS) -> tuple[list[T], Iterator[T]]:
-    """Return the first items of a stream, up to a total size of ``enough``, and the whole stream.
+def peek(items: Iterable[T], size: Callable[[T], int], limit: int = SAMPLE_CHARACTERS) -> tuple[list[T], Iterator[T]]:
+    """Return the first items of a stream, up to a total size of ``limit``, and the whole stream.
 
     With it, Punkt can learn from the beginning of a corpus that can only be read once.
     """
     iterator = iter(items)
     first: list[T] = []
-    taken = 0
+    total = 0
     for item in iterator:
         first.append(item)
-        taken += size(item)
-        if taken >= enough:
+        total += size(item)
+        if total >= limit:
             break
     return first, itertools.chain(first, iterator)
 
@@ -178,8 +178,8 @@ def to_name(value: object) -> str | None:
         raise TypeError(type(value).__name__)
     text = str(value)
     if isinstance(value, UntypedText):
-        whole = _WHOLE.fullmatch(text.strip())
-        text = whole[1] if whole else _TRUTH.get(text.strip().lower(), text)
+        number = _WHOLE_NUMBER.fullmatch(text.strip())
+        text = number[1] if number else _BOOLEANS.get(text.strip().lower(), text)
     return to_nfc(text) if text.strip() else None
 
 

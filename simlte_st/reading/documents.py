@@ -7,18 +7,21 @@ import logging
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from simlte_st.arguments import Count, check_arguments
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.reading.arrow import dataset_table, in_short, is_hub, is_instance, open_hub
-from simlte_st.reading.document import Document
+from simlte_st.reading.arrow import dataset_table, error_summary, is_hub, is_instance, load_hub
+from simlte_st.reading.document import Document, DocumentSource
 from simlte_st.reading.reader import DocumentReader
 from simlte_st.reading.rows import BrokenSourceError, Columns, Event, Reading, Row
-from simlte_st.reading.sources import Source
+from simlte_st.reading.sources import Source, open_source
 from simlte_st.reading.tables import choose_columns, read_table
 
 __all__ = ["DocumentReader", "ShardReader", "Shards", "list_documents", "read_documents"]
+
+if TYPE_CHECKING:
+    from datasets import IterableDataset
 
 logger = logging.getLogger(__name__)
 
@@ -29,12 +32,24 @@ KINDS = (
     "parquet files (a path, a folder, a pattern, or an address that fsspec knows, such as s3://bucket/*.parquet or "
     "hf://datasets/OWNER/NAME/*.parquet), several of these, hub:NAME, or a datasets.IterableDataset"
 )
-"""The sources of :func:`open_shards`, in words."""
+"""Description of the sources of :func:`open_shards`."""
 
 
+@overload
+def read_documents(
+    source: DocumentSource, *, stream: Literal[True], text_column: str | None = None, id_column: str | None = None,
+    label_column: str | None = None,
+) -> Shards: ...  # fmt: skip
+@overload
+def read_documents(
+    source: DocumentSource, *, text_column: str | None = None, id_column: str | None = None,
+    label_column: str | None = None, encoding: str = "utf-8", limit: int | None = None, mails: bool = False,
+    drop_quotes: bool = False, html: bool = False, metadata: bool = False, max_characters: int = 20_000_000,
+    stream: Literal[False] = False,
+) -> DocumentReader: ...  # fmt: skip
 @check_arguments
 def read_documents(
-    source: Any,
+    source: DocumentSource,
     *,
     text_column: str | None = None,
     id_column: str | None = None,
@@ -47,7 +62,7 @@ def read_documents(
     metadata: bool = False,
     max_characters: Count = 20_000_000,
     stream: bool = False,
-) -> DocumentReader:
+) -> DocumentReader | Shards:
     """Read documents, one by one.
 
     Unusable rows and files are skipped and counted in the reader's report.
@@ -97,17 +112,18 @@ def read_documents(
         ConfigurationError: An argument is out of range, a reader is passed with other arguments, or an argument does
             not work with ``stream=``.
     """
-    options = {name: value for name, value in locals().items() if name not in ("source", "stream")}
-    reading = Reading(**options)
+    reading = Reading(
+        text_column=text_column, id_column=id_column, label_column=label_column, encoding=encoding, limit=limit,
+        mails=mails, drop_quotes=drop_quotes, html=html, metadata=metadata, max_characters=max_characters,
+    )  # fmt: skip
     if isinstance(source, (DocumentReader, Shards)):
         if stream or reading != Reading():
             raise ConfigurationError("The source is already a reader: change its options with with_options().")
-        return cast(DocumentReader, source)
-    # Only training takes shards; it recognises their type.
-    return cast(DocumentReader, open_shards(source, reading)) if stream else DocumentReader(source, reading)
+        return source
+    return open_shards(source, reading) if stream else DocumentReader(open_source(source, reading))
 
 
-def list_documents(source: Any) -> list[Document]:
+def list_documents(source: DocumentSource) -> list[Document]:
     """Return all documents of a source, and log what could not be used."""
     reader = read_documents(source)
     documents = list(reader)
@@ -121,18 +137,18 @@ class Shards:
     """A source of documents in shards; each shard can be read from any row."""
 
     name: str
-    dataset: Any  # a datasets.IterableDataset
+    dataset: IterableDataset
     names: Sequence[str]  # of the shards: file names, if they are files
-    reading: Reading  # the options
-    given: Any  # the original source
+    reading: Reading
+    origin: DocumentSource  # the user's source, to reopen it with other options
 
     def with_options(self, **options: Any) -> Shards:
         """Open the same source with some options of :func:`~simlte_st.data.read_documents` replaced."""
-        return open_shards(self.given, replace(self.reading, **options))
+        return open_shards(self.origin, replace(self.reading, **options))
 
     def first(self, limit: int, order: Sequence[int]) -> DocumentReader:
         """Return a reader of the first documents, with the shards in a given order."""
-        return DocumentReader(Source(self.name, ShardReader(self, order).events), Reading(limit=limit))
+        return DocumentReader(Source(self.name, ShardReader(self, order).events, Reading(limit=limit)))
 
     def events(self, shard: int, row: int) -> Iterator[Event]:
         """Read a shard from a row."""
@@ -142,13 +158,12 @@ class Shards:
             yield from read_table(dataset_table(part, name, row, _ROWS), self.reading)
         except DataError:
             raise
-        except Exception as error:  # each version of each library has its own
+        except Exception as error:  # the class depends on the versions of the libraries
             if "for FieldRef" in str(error):
-                problem = (
-                    "two columns with the same name" if "Multiple" in str(error) else "other columns than the first"
-                )
+                same = "Multiple" in str(error)
+                problem = "two columns with the same name" if same else "other columns than the first"
                 raise DataError(f"{name} has {problem}: rename one, or read it without stream=.") from None
-            raise BrokenSourceError(f"{name} is truncated, corrupt or unreadable ({in_short(error)})") from error
+            raise BrokenSourceError(f"{name} is truncated, corrupt or unreadable ({error_summary(error)})") from error
 
 
 class ShardReader:
@@ -165,48 +180,48 @@ class ShardReader:
 
     def __iter__(self) -> Iterator[Document]:
         """Continue reading."""
-        return iter(DocumentReader(Source(self._shards.name, self.events), remember=False))
+        return iter(DocumentReader(Source(self._shards.name, self.events, self._shards.reading), remember=False))
 
     def events(self) -> Iterator[Event]:
         """Yield the events of the shards."""
         while self.shard < len(self._order):
-            number = self._order[self.shard]
-            for event in self._shards.events(number, self.row):
+            index = self._order[self.shard]
+            for event in self._shards.events(index, self.row):
                 if isinstance(event, Columns):
                     yield event
                     continue
-                event = replace(event, where=f"{self._shards.names[number]}, row {self.row:,}")
+                event = replace(event, where=f"{self._shards.names[index]}, row {self.row:,}")
                 self.row += 1
-                yield replace(event, made_id=None) if isinstance(event, Row) else event
+                yield replace(event, generated_id=None) if isinstance(event, Row) else event
             self.shard, self.row = self.shard + 1, 0
 
 
-def open_shards(source: Any, reading: Reading) -> Shards:
+def open_shards(source: DocumentSource, reading: Reading) -> Shards:
     """Open documents in shards; the first file decides the columns."""
     columns = {**asdict(Reading()), **reading.named_columns()}
-    if other := [name for name, value in asdict(reading).items() if value != columns[name]]:
-        raise ConfigurationError(f"{other[0]}= does not work with stream=True, which reads the columns of tables.")
+    if refused := [name for name, value in asdict(reading).items() if value != columns[name]]:
+        raise ConfigurationError(f"{refused[0]}= does not work with stream=True, which reads the columns of tables.")
     if is_instance(source, "datasets", "IterableDataset"):
-        return _of_dataset(source, "the IterableDataset", reading, source)
+        return _shard_dataset(source, "the IterableDataset", reading, source)
     if is_hub(source):
-        return _of_dataset(open_hub(source), source, reading, source)
-    return _of_parquet(source, reading)
+        return _shard_dataset(load_hub(source), source, reading, source)
+    return _shard_parquet(source, reading)
 
 
-def _of_dataset(dataset: Any, name: str, reading: Reading, given: Any) -> Shards:
+def _shard_dataset(dataset: IterableDataset, name: str, reading: Reading, origin: DocumentSource) -> Shards:
     if dataset.features is None:
         raise DataError(f"{name} has no features: set features= or cast it.")
-    number = dataset.num_shards
-    names = [name] if number == 1 else [f"shard {shard + 1:,} of {number:,} of {name}" for shard in range(number)]
+    count = dataset.num_shards
+    names = [name] if count == 1 else [f"shard {shard + 1:,} of {count:,} of {name}" for shard in range(count)]
     choose_columns(reading, dataset_table(dataset, name))
-    return Shards(name, dataset, names, reading, given)
+    return Shards(name, dataset, names, reading, origin)
 
 
-def _of_parquet(source: Any, reading: Reading) -> Shards:
-    places = source if isinstance(source, (list, tuple)) else [source]
-    if not places or not all(isinstance(place, (str, os.PathLike)) for place in places):
+def _shard_parquet(source: DocumentSource, reading: Reading) -> Shards:
+    paths = list(source) if isinstance(source, (list, tuple)) else [source]
+    places = [os.fspath(path) for path in paths if isinstance(path, (str, os.PathLike))]
+    if not places or len(places) < len(paths):
         raise DataError(f"A {type(source).__name__} cannot be read as a stream. A stream is read from {KINDS}.")
-    places = [os.fspath(place) for place in places]
     for place in places:  # before an import that takes seconds
         if not ("://" in place or glob.has_magic(place) or os.path.lexists(place)):
             raise DataError(f"There is no file or folder {place!r}. A stream is read from {KINDS}.")
@@ -217,7 +232,7 @@ def _of_parquet(source: Any, reading: Reading) -> Shards:
     name = places[0] if len(places) == 1 else f"{len(places):,} sources"
     # datasets treats every path as a pattern, so brackets and a leading ~ in existing names must be escaped.
     names = [glob.escape(os.path.abspath(place)) if os.path.lexists(place) else place for place in places]
-    patterns = [each + "/**/*.parquet" * os.path.isdir(place) for place, each in zip(places, names, strict=True)]
+    patterns = [escaped + "/**/*.parquet" * os.path.isdir(place) for place, escaped in zip(places, names, strict=True)]
     options: dict[str, Any] = {"data_files": patterns, "batch_size": _ROWS}
     try:
         builder = datasets.load_dataset_builder("parquet", **options)
@@ -227,10 +242,10 @@ def _of_parquet(source: Any, reading: Reading) -> Shards:
             raise DataError(f"There is no parquet file at {name}.")
         # Open again with only the needed columns: the others may be most of the bytes.
         table = dataset_table(dataset, files[0])
-        columns = list(dict.fromkeys(table.column_of(each) for each in choose_columns(reading, table) if each))
+        columns = list(dict.fromkeys(table.find_column(name) for name in choose_columns(reading, table) if name))
         dataset = datasets.load_dataset_builder("parquet", columns=columns, **options).as_streaming_dataset("train")
     except DataError:
         raise
     except Exception as error:  # missing, forbidden, offline, without a library, or not a parquet file
-        raise DataError(f"{name} cannot be opened ({in_short(error)}). A stream is read from {KINDS}.") from error
+        raise DataError(f"{name} cannot be opened ({error_summary(error)}). A stream is read from {KINDS}.") from error
     return Shards(name, dataset, files, reading, source)

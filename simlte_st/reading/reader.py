@@ -11,17 +11,7 @@ from typing import Any
 from simlte_st.errors import DataError, EmptyCorpusError, format_count
 from simlte_st.files import valid_unicode
 from simlte_st.reading.document import Document, content_id, peek, text_key, to_name, to_nfc
-from simlte_st.reading.rows import (
-    EMPTY,
-    NOT_A_STRING,
-    TOO_LONG,
-    WRONG_ENCODING,
-    BrokenSourceError,
-    Columns,
-    Reading,
-    Row,
-    Skip,
-)
+from simlte_st.reading.rows import EMPTY, NOT_A_STRING, TOO_LONG, WRONG_ENCODING, BrokenSourceError, Columns, Row, Skip
 from simlte_st.reading.sources import PLACES, Source, open_source
 
 INVALID = "invalid characters removed or replaced"
@@ -50,11 +40,11 @@ class ReadReport:
     finished: bool = False  # whether the source was read to its end
     stopped_at: int | None = None  # the limit at which reading stopped
 
-    def note(self, counts: dict[str, int], reason: str, where: str, what: str = "") -> None:
+    def note(self, counts: dict[str, int], reason: str, where: str, detail: str = "") -> None:
         """Count a case in ``skipped``, ``repaired`` or ``ignored``; keep the first few as examples."""
         counts[reason] = counts.get(reason, 0) + 1
         if counts is not self.ignored and len(examples := self.examples.setdefault(reason, [])) < _EXAMPLES:
-            example = f"{where}: {what}" if what else where
+            example = f"{where}: {detail}" if detail else where
             # Names come from the data and may be unprintable.
             examples.append(example[:_EXAMPLE_LENGTH].encode("utf-8", "replace").decode("utf-8"))
 
@@ -67,22 +57,22 @@ class ReadReport:
         return "\n".join(lines)
 
     def troubles(self, *verbs: str) -> list[str]:
-        """Return lines about what was skipped, repaired and ignored, or about only some of these."""
+        """Return lines about what was skipped, repaired and ignored; ``verbs`` selects some of these."""
         lines = []
         for verb in verbs or ("skipped", "repaired", "ignored"):
             counts: dict[str, int] = getattr(self, verb)
             parts = []
-            for reason, number in sorted(counts.items(), key=lambda item: -item[1]):
-                first = self.examples.get(reason)
-                parts.append(counted(number, reason) + (f", first: {first[0]}" if first else ""))
+            for reason, number in sorted(counts.items(), key=lambda pair: -pair[1]):
+                examples = self.examples.get(reason)
+                parts.append(format_reason(reason, number) + (f", first: {examples[0]}" if examples else ""))
             lines += [f"{verb} {sum(counts.values()):,}: {'; '.join(parts)}"] if counts else []
-        if not verbs and any(each.startswith(".") or each == "no suffix" for each in self.ignored):
+        if not verbs and any(suffix.startswith(".") or suffix == "no suffix" for suffix in self.ignored):
             hint = "in a folder, tables and other text files are read only when named, such as FOLDER/*.csv"
             lines.append(hint if self.documents else f"{hint}; documents are read from {PLACES}")
-        if not verbs and any(":2," in each for each in self.ignored):
-            lines.append("files of a Maildir that begin with e-mail headers are read with mails=True")
+        if not verbs and any(":2," in suffix for suffix in self.ignored):
+            lines.append("use mails=True to read files of a Maildir that begin with e-mail headers")
         if WRONG_ENCODING in self.skipped:
-            lines.append("if the files are in another encoding, name it with encoding=")
+            lines.append("if the files have another encoding, pass encoding=")
         return lines
 
     def to_dict(self) -> dict[str, Any]:
@@ -90,8 +80,8 @@ class ReadReport:
         return asdict(self)
 
 
-def counted(number: int, reason: str) -> str:
-    """Return a reason with its number of documents, rows or files."""
+def format_reason(reason: str, number: int) -> str:
+    """Return a reason with its number of documents, rows or files: ``empty (3)``."""
     return f"{reason} ({number:,})"
 
 
@@ -109,15 +99,14 @@ class DocumentReader:
             empty prefix for rows with unknown ids.
     """
 
-    def __init__(self, source: Any, reading: Reading | None = None, *, remember: bool = True) -> None:
-        self._given, self._reading = source, reading or Reading()
-        self._source = source if isinstance(source, Source) else open_source(source, self._reading)
-        self._remembers = remember
+    def __init__(self, source: Source, *, remember: bool = True) -> None:
+        self._source, self._remembers = source, remember
         self._started = False
-        self._begun: Iterator[Document] | None = None
-        self._begin()
+        self._peeked: Iterator[Document] | None = None
+        self._clear()
 
-    def _begin(self) -> None:
+    def _clear(self) -> None:
+        """Forget the latest iteration."""
         self.report = ReadReport(self._source.name)
         self.checksum: str | None = None
         self.unread: set[str] = set()
@@ -129,7 +118,10 @@ class DocumentReader:
             DataError: The source can be read only once, and has been read in part.
         """
         self._check_unread()
-        return DocumentReader(self._given, replace(self._reading, **options))
+        return self._reopen(**options)
+
+    def _reopen(self, **options: Any) -> DocumentReader:
+        return DocumentReader(open_source(self._source.origin, replace(self._source.reading, **options)))
 
     def __repr__(self) -> str:
         return f"DocumentReader({self._source.name})"
@@ -143,17 +135,17 @@ class DocumentReader:
         """Return the maximum number of documents, if known without reading, for progress bars."""
         if self.report.finished or self.report.stopped_at is not None:
             return self.report.documents
-        known = [size for size in (self._source.size(), self._reading.limit) if size is not None]
-        return min(known) if known else NotImplemented
+        sizes = [size for size in (self._source.size(), self._source.reading.limit) if size is not None]
+        return min(sizes) if sizes else NotImplemented
 
     def __iter__(self) -> Iterator[Document]:
         """Read the source from its beginning."""
-        if (begun := self._begun) is not None:
-            self._begun = None
-            return begun
+        if (peeked := self._peeked) is not None:
+            self._peeked = None
+            return peeked
         self._check_unread()
         self._started = True
-        self._begin()
+        self._clear()
         return self._documents(self.report)
 
     def _check_unread(self) -> None:
@@ -166,11 +158,11 @@ class DocumentReader:
     def check(self, label: str | None = None) -> None:
         """Read files up to the first document to raise errors early, with a label column."""
         if self.places:
-            next(iter(DocumentReader(self._given, replace(self._reading, label_column=label))), None)
+            next(iter(self._reopen(label_column=label)), None)
 
     def peek(self) -> list[Document]:
         """Return the first documents, up to a million characters; the next iteration does not read them again."""
-        first, self._begun = peek(self, lambda document: len(document.text))
+        first, self._peeked = peek(self, lambda document: len(document.text))
         return first
 
     def _documents(self, report: ReadReport) -> Iterator[Document]:
@@ -183,80 +175,80 @@ class DocumentReader:
                 elif isinstance(event, Skip) and event.ignored:
                     report.note(report.ignored, event.reason, event.where)
                 elif isinstance(event, Skip):
-                    report.note(report.skipped, event.reason, event.where, event.what)
+                    report.note(report.skipped, event.reason, event.where, event.detail)
                     self._note_unread(event.id)
-                elif not (document := self._document(event, ids, report)):
-                    self._note_unread(_own_id(event) or event.made_id or "")
+                elif not (document := self._make_document(event, ids, report)):
+                    self._note_unread(_source_id(event) or event.generated_id or "")
                 else:
                     report.documents += 1
                     report.characters += len(document.text)
                     texts.update(content_id(document.text).encode())
-                    if report.documents == self._reading.limit:
+                    if report.documents == self._source.reading.limit:
                         # Before the yield, as a consumer of exactly this many documents does not return here.
-                        report.stopped_at, self.checksum = self._reading.limit, texts.hexdigest()
+                        report.stopped_at, self.checksum = report.documents, texts.hexdigest()
                         yield document
                         return
                     yield document
         except BrokenSourceError as error:
-            read = f"{format_count(report.documents, 'document')} had been read before"
-            raise DataError(f"{error}; {read}. Download or create it again.") from error
+            count = format_count(report.documents, "document")
+            raise DataError(f"{error}; {count} had been read before. Download or create it again.") from error
         report.finished, self.checksum = True, texts.hexdigest()
         if not report.documents and self._remembers:
-            raise EmptyCorpusError("\n".join([f"{self._source.name} holds no usable document.", *report.troubles()]))
+            raise EmptyCorpusError("\n".join([f"{self._source.name} has no usable documents.", *report.troubles()]))
 
     def _note_unread(self, name: str | None) -> None:
-        """Record the id of an unreadable document, None if unknown; "" is a row without text and id."""
+        """Record the id of an unreadable document (None: unknown); a row without text and id is not one ("")."""
         if name != "" and self._remembers:
             self.unread.add(to_nfc(name or ""))
 
-    def _document(self, row: Row, ids: dict[int, int] | None, report: ReadReport) -> Document | None:
+    def _make_document(self, row: Row, ids: dict[int, int] | None, report: ReadReport) -> Document | None:
         """Return the document of a row; None, with the reason counted, if it is unusable."""
         text = row.text
         if not isinstance(text, str):
             report.note(report.skipped, NOT_A_STRING, row.where, type(text).__name__)
             return None
         text = str(text)  # numpy's strings are a subclass of str
-        if len(text) > self._reading.max_characters and not row.is_document:
+        if len(text) > self._source.reading.max_characters and not row.is_document:
             report.note(report.skipped, TOO_LONG, row.where, f"{len(text):,} characters")
             return None
-        raw, text = text, valid_unicode(text.replace("\0", ""))
+        text = valid_unicode(text.replace("\0", ""))
         if not text or text.isspace():
             report.note(report.skipped, EMPTY, row.where, "only white space" if row.text else "")
             return None
-        if text != raw:
+        if text != row.text:
             report.note(report.repaired, INVALID, row.where)
         label = None
         try:
             label = to_name(row.label)
         except TypeError as error:
             report.note(report.repaired, UNUSABLE_LABEL, row.where, f"a {error} is not a label")
-        return Document(self._id(row, text, ids, report), text, label, row.split, row.metadata)
+        return Document(self._document_id(row, text, ids, report), text, label, row.split, row.metadata)
 
-    def _id(self, row: Row, text: str, ids: dict[int, int] | None, report: ReadReport) -> str:
-        own = _own_id(row)
-        name = own or to_nfc(row.made_id or content_id(text))
-        if own is None and row.has_id:
-            report.note(report.repaired, MISSING_ID, row.where, f"called {name!r}")
+    def _document_id(self, row: Row, text: str, ids: dict[int, int] | None, report: ReadReport) -> str:
+        source_id = _source_id(row)
+        name = source_id or to_nfc(row.generated_id or content_id(text))
+        if source_id is None and row.has_id:
+            report.note(report.repaired, MISSING_ID, row.where, f"named {name!r}")
         if ids is None:
             return name
-        unique = _unique(name, ids)
+        unique = _make_unique(name, ids)
         if unique != name:
             report.note(report.repaired, DUPLICATE_ID, row.where, f"{name!r} became {unique!r}")
         return unique
 
 
-def _unique(name: str, taken: dict[int, int]) -> str:
-    """Return an id, with a number after it if it is taken; 64-bit hashes of ids are kept."""
+def _make_unique(name: str, counts: dict[int, int]) -> str:
+    """Return an id, with a number after it if it occurred before; ``counts`` has the 64-bit hashes of all ids."""
     # Not hash(), which differs between processes: ids must be the same in every run.
     key, unique = text_key(name), name
-    while text_key(unique) in taken:
-        taken[key] += 1
-        unique = f"{name}#{taken[key]}"
-    taken[text_key(unique)] = 1
+    while text_key(unique) in counts:
+        counts[key] += 1
+        unique = f"{name}#{counts[key]}"
+    counts[text_key(unique)] = 1
     return unique
 
 
-def _own_id(row: Row) -> str | None:
+def _source_id(row: Row) -> str | None:
     """Return the id of a row; None if it is missing or not usable as an id."""
     try:
         return to_name(row.id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from simlte_st.arguments import Count, check_fields
 from simlte_st.errors import DataError, MissingExtraError
@@ -59,7 +59,7 @@ class Reading:
         return {name: column for name in names if (column := getattr(self, name)) is not None}
 
     @property
-    def most_bytes(self) -> int:
+    def max_bytes(self) -> int:
         """Maximum size of a file, line or e-mail in bytes."""
         # A character beyond the basic plane takes 12 bytes in JSON escapes; one megabyte more for markup.
         return 12 * self.max_characters + (1 << 20)
@@ -78,8 +78,8 @@ class RawRow:
     """A row of a table: its position, a generated id and its values by column."""
 
     where: str
-    made_id: str | None
-    values: Mapping[str, Any]
+    generated_id: str | None
+    values: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +87,14 @@ class Row:
     """A document that has not been checked."""
 
     where: str  # position, for the report
-    made_id: str | None  # for sources without ids; None: the hash of the text
+    generated_id: str | None  # for sources without ids; None: the hash of the text
     text: object
     id: object = None
     label: object = None
     has_id: bool = False  # whether the source has ids; a missing one is reported
     split: str | None = None
     is_document: bool = False  # whether it comes from a Document, whose text is already checked
-    metadata: Mapping[str, Any] | None = None
+    metadata: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class Skip:
 
     where: str
     reason: str
-    what: str = ""
+    detail: str = ""
     ignored: bool = False
     id: str | None = None
 

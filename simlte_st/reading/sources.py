@@ -1,6 +1,6 @@
 """Open sources of documents: files, folders, data sets, data frames, iterables and lists of these.
 
-Texts are checked in ``reader.py``. Anything that fails before there is a text, such as a malformed line, becomes a
+``reader.py`` checks the texts. Anything that fails earlier, such as a malformed line, becomes a
 :class:`~simlte_st.reading.rows.Skip`, which the reader counts.
 """
 
@@ -18,104 +18,94 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import TextIO
 
 from simlte_st.errors import DataError
 from simlte_st.extras import check_installed
 from simlte_st.files import is_model
-from simlte_st.reading.arrow import FORM, dataset_table, frame_table, is_frame, is_hub, is_instance, open_hub
-from simlte_st.reading.formats import (
-    DESCRIPTION,
-    MAIL,
-    PLAIN_TEXT,
-    TableFormat,
-    TextFormat,
-    format_by_content,
-    format_by_suffix,
-)
+from simlte_st.reading.arrow import FORM, dataset_table, is_hub, load_hub, table_opener
+from simlte_st.reading.document import DocumentSource
+from simlte_st.reading.formats import DESCRIPTION, TextFormat, find_format, format_by_content
 from simlte_st.reading.formats.html import has_tags, html_text
-from simlte_st.reading.formats.mail import is_mail, looks_like_mail, read_mail
-from simlte_st.reading.rows import (
-    EXTRA,
-    UNREADABLE,
-    BrokenSourceError,
-    Columns,
-    Event,
-    RawRow,
-    Reading,
-    Row,
-    Skip,
-    make_skip,
-)
-from simlte_st.reading.tables import folder_columns, item_rows, mappings_table, read_table, refuse_columns
+from simlte_st.reading.formats.json import item_rows
+from simlte_st.reading.formats.mail import looks_like_mail, read_mail
+from simlte_st.reading.rows import EXTRA, BrokenSourceError, Columns, Event, RawRow, Reading, Row, Skip, make_skip
+from simlte_st.reading.tables import Table, folder_columns, mappings_table, read_table, refuse_columns
 
 PLACES = f"{DESCRIPTION}; {FORM}; or - for JSON lines from standard input"
-"""The sources that a user can name, in words."""
+"""Description of the sources that a user can name."""
 
-_SHOWN_LENGTH = 200  # maximum length of a path in a message; longer items of a list are texts
+_MAX_PATH = 200  # characters of a path in a message; longer items of a list are texts
 _HUB_NAME = re.compile(r"hub:\S+")
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An open source; ``events`` reads it from the beginning."""
+    """An open source; each call of :meth:`events` reads it from the beginning."""
 
     name: str
-    events: Callable[[], Iterator[Event]]
+    open: Callable[[], Table | Iterator[Event | RawRow]]
+    reading: Reading
     size: Callable[[], int | None] = lambda: None  # maximum number of documents, if counting is cheap
-    once: bool = False  # whether it can be read only once
-    prefix: str = ""  # of positions and generated ids, if it is one of several sources
+    once: bool = False  # whether it can only be read once
+    prefix: str = ""  # for positions and generated ids, if it is one of several sources
     places: tuple[Path, ...] = ()  # files and folders to read
+    origin: DocumentSource = ()  # the user's source, to reopen it with other options
+
+    def events(self) -> Iterator[Event]:
+        """Yield the rows, and the chosen columns of a table."""
+        table = self.open()
+        if not isinstance(table, Table):
+            rows = table
+            for row in rows:
+                if isinstance(row, RawRow):  # rows before the first mapping need no columns
+                    table = mappings_table(self.name, itertools.chain([row], rows))
+                    break
+                yield row
+            else:
+                return
+        yield from read_table(table, self.reading)
 
 
-def open_source(source: Any, reading: Reading) -> Source:
+def open_source(source: DocumentSource, reading: Reading) -> Source:
     """Open a source of any type."""
-    opened = _opened(source, reading)
-    if reading.mails:
-        opened = _parsing(opened, looks_like_mail, functools.partial(_as_mail, reading=reading))
+    plain = replace(_open(source, reading), origin=source)
     if reading.html:
         check_installed("selectolax", EXTRA, "reading HTML")
-        opened = _parsing(opened, has_tags, lambda row: replace(row, text=html_text(cast(str, row.text))))
-    return opened
+    if not (reading.mails or reading.html):
+        return plain
+    return replace(plain, open=lambda: (_parse_text(event, reading) for event in plain.events()))
 
 
-def _parsing(source: Source, suits: Callable[[str], bool], parse: Callable[[Row], Row]) -> Source:
-    """Parse the texts that ``suits`` accepts; skip those that cannot be parsed."""
-
-    def events() -> Iterator[Event]:
-        for event in source.events():
-            if isinstance(event, Row) and isinstance(event.text, str) and suits(event.text):
-                try:
-                    event = parse(event)
-                except Exception as error:
-                    event = make_skip(error, event.where, event.made_id)
-            yield event
-
-    return replace(source, events=events)
-
-
-def _as_mail(row: Row, reading: Reading) -> Row:
-    """Parse a raw e-mail; columns of the source take precedence."""
-    mail = read_mail(cast(str, row.text).encode("utf-8", "surrogatepass"), reading)
-    metadata = {**mail.columns, **(row.metadata or {})} if reading.metadata else None
-    return replace(row, text=mail.text, metadata=metadata)
+def _parse_text(event: Event, reading: Reading) -> Event:
+    """Parse a raw e-mail or HTML text, if requested; skip it if it cannot be parsed."""
+    if not isinstance(event, Row) or not isinstance(event.text, str):
+        return event
+    text, metadata = event.text, event.metadata
+    try:
+        if reading.mails and looks_like_mail(text):
+            mail = read_mail(text.encode("utf-8", "surrogatepass"), reading)
+            text = mail.text
+            metadata = {**mail.columns, **(metadata or {})} if reading.metadata else None
+        text = html_text(text) if reading.html and has_tags(text) else text
+    except Exception as error:
+        return make_skip(error, event.where, event.generated_id)
+    return replace(event, text=text, metadata=metadata)
 
 
-def _opened(source: Any, reading: Reading) -> Source:
+def _open(source: DocumentSource, reading: Reading) -> Source:
     if isinstance(source, (str, os.PathLike)):
         return _open_place(source, reading)
     if isinstance(source, (list, tuple)) and _are_places(source):
         return _open_several(source, reading)
     name = f"the {type(source).__name__}"
     size = functools.partial(_length, source)
-    if is_instance(source, "datasets", "Dataset", "IterableDataset"):
-        return Source(name, lambda: read_table(dataset_table(source, name), reading), size)
-    if is_frame(source):
-        return Source(name, lambda: read_table(frame_table(source, name), reading), size)
+    if (open_table := table_opener(source, name)) is not None:
+        return Source(name, open_table, reading, size)
     # Iterating over these would give column names, splits or numbers.
-    other = isinstance(source, (Mapping, bytes, bytearray)) or hasattr(source, "columns")
-    if hasattr(source, "__iter__") and not other:
-        return Source(name, lambda: _items(source, name, reading), size, isinstance(source, Iterator))
+    is_other = isinstance(source, (Mapping, bytes, bytearray)) or hasattr(source, "columns")
+    if isinstance(source, Iterable) and not is_other:
+        return Source(name, lambda: item_rows(source, name, reading), reading, size, isinstance(source, Iterator))
     raise DataError(
         f"{type(source).__name__}: not a source of documents (pass one split of a DatasetDict; collect a "
         f"LazyFrame). Documents are read from {PLACES}; a list of these; a data set, data frame or a column of one; "
@@ -123,17 +113,8 @@ def _opened(source: Any, reading: Reading) -> Source:
     )
 
 
-def _length(source: Any) -> int | None:
-    return None if (size := int(operator.length_hint(source, -1))) < 0 else size
-
-
-def _items(source: Iterable[Any], name: str, reading: Reading) -> Iterator[Event]:
-    rows = item_rows(source, name, reading)
-    for row in rows:
-        if isinstance(row, RawRow):  # rows before the first mapping need no columns
-            yield from read_table(mappings_table(name, itertools.chain([row], rows)), reading)
-            return
-        yield row
+def _length(source: object) -> int | None:
+    return None if (size := operator.length_hint(source, -1)) < 0 else size
 
 
 # One place: a file, a folder or a data set on the Hub.
@@ -141,34 +122,33 @@ def _items(source: Iterable[Any], name: str, reading: Reading) -> Iterator[Event
 
 def _open_place(source: str | os.PathLike[str], reading: Reading) -> Source:
     if is_hub(source):
-        return _open_hub(str(source), reading)
-    name: str = os.fspath(source)
+        return _open_hub(source, reading)
+    name = os.fspath(source)
     if name == "-":
         name, source = "standard input (JSON lines)", _spool(sys.stdin)[1]
     path = Path(source)
     if not name or not os.path.exists(path):  # Path would treat an empty name as the working folder
         hint = " Addresses are read with stream=True." if "://" in name else ""
-        raise DataError(f"There is no file or folder {name[:_SHOWN_LENGTH]!r}.{hint} Documents are read from {PLACES}.")
-    known = _format(path, reading) or (format_by_content(path) if path.is_file() else None)
-    if path.is_dir() or isinstance(known, TextFormat):
+        raise DataError(f"There is no file or folder {name[:_MAX_PATH]!r}.{hint} Documents are read from {PLACES}.")
+    file_format = find_format(path, reading.mails) or (format_by_content(path) if path.is_file() else None)
+    if path.is_dir() or isinstance(file_format, TextFormat):
         refuse_columns(replace(reading, label_column=None), f"{path} holds text, which")
     if path.is_dir():
-        return Source(
-            name, lambda: _folder(path, reading), prefix=f"{os.path.basename(os.path.abspath(path))}/", places=(path,)
-        )
-    if isinstance(known, TextFormat):
-        known.check_library()  # in a folder, such files are counted
-        return Source(name, lambda: iter([known.row(path, path.name, reading)]), places=(path,))
-    if known is None:
+        prefix = f"{os.path.basename(os.path.abspath(path))}/"
+        return Source(name, lambda: _folder_rows(path, reading), reading, prefix=prefix, places=(path,))
+    if isinstance(file_format, TextFormat):
+        file_format.check_library()  # in a folder, such files are counted
+        return Source(name, lambda: iter([file_format.row(path, path.name, reading)]), reading, places=(path,))
+    if file_format is None:
         raise DataError(f"{path} has an unknown format and is not text. Documents are read from {PLACES}.")
     if not path.is_file():  # tables are read more than once
         raise DataError(f"{path} is a pipe or a device, not a file: write its content to a file first.")
-    size = functools.partial(known.count_rows, path)
+    size = functools.partial(file_format.count_rows, path)
 
-    def events() -> Iterator[Event]:
-        return read_table(replace(known.open(path, reading), name=name, folders=folder_columns(path)), reading)
+    def open_table() -> Table:
+        return replace(file_format.open(path, reading), name=name, folders=folder_columns(path))
 
-    return Source(name, events, size, prefix=f"{path.name}:", places=(path,))
+    return Source(name, open_table, reading, size, prefix=f"{path.name}:", places=(path,))
 
 
 @functools.cache
@@ -180,30 +160,23 @@ def _spool(stream: TextIO) -> tuple[tempfile.TemporaryDirectory[str], Path]:
     return folder, path
 
 
-def _format(path: Path, reading: Reading) -> TextFormat | TableFormat | None:
-    known = format_by_suffix(path)
-    if reading.mails and known in (None, PLAIN_TEXT):
-        return MAIL if is_mail(path) else known
-    return known
-
-
-def _open_hub(source: str, reading: Reading) -> Source:
-    stream = functools.cache(functools.partial(open_hub, source))  # opened on first use
+def _open_hub(name: str, reading: Reading) -> Source:
+    load = functools.cache(lambda: load_hub(name))  # on first use
+    source = Source(name, lambda: dataset_table(load(), name), reading, prefix=f"{name}:")
 
     def events() -> Iterator[Event]:
-        opened = stream()
         import datasets
         import pyarrow
 
         try:
-            yield from read_table(dataset_table(opened, source), reading)
+            yield from source.events()
         except (OSError, pyarrow.ArrowException, datasets.exceptions.DatasetsError) as error:
-            raise BrokenSourceError(f"{source} broke off ({error})") from error
+            raise BrokenSourceError(f"{name} was interrupted ({error})") from error
 
-    return Source(source, events, prefix=f"{source}:")
+    return replace(source, open=events)
 
 
-def _folder(folder: Path, reading: Reading, relative: str = "") -> Iterator[Event]:
+def _folder_rows(folder: Path, reading: Reading, relative: str = "") -> Iterator[Row | Skip]:
     """Yield the documents of the files in a folder, in the order of their paths.
 
     Model folders and linked folders, which may be circular, are ignored.
@@ -211,54 +184,50 @@ def _folder(folder: Path, reading: Reading, relative: str = "") -> Iterator[Even
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
-        yield Skip(relative or str(folder), UNREADABLE, error.strerror or str(error), id=relative)
+        yield make_skip(error, relative or str(folder), relative)
         return
     for entry in entries:
         name, path = relative + entry.name, Path(entry.path)
         if entry.name.startswith("."):
             yield Skip(name, "hidden", ignored=True)
         elif entry.is_dir(follow_symlinks=False) and not is_model(path):
-            yield from _folder(path, reading, name + "/")
+            yield from _folder_rows(path, reading, name + "/")
         elif os.path.isdir(path):  # unlike Path and DirEntry, does not raise for circular links
             yield Skip(name, "linked folder" if entry.is_symlink() else "model folder", ignored=True)
-        elif isinstance(known := _format(path, reading), TextFormat):
-            yield known.row(path, name, reading)
+        elif isinstance(file_format := find_format(path, reading.mails), TextFormat):
+            yield file_format.row(path, name, reading)
         else:
             yield Skip(name, path.suffix.lower() or "no suffix", ignored=True)
 
 
-# Several places: paths are distinguished from texts, and ids contain the source.
+# Several places: ids contain the source.
 
 
 def _open_several(places: Sequence[str | os.PathLike[str]], reading: Reading) -> Source:
     sources = [_open_place(place, reading) for place in places]
     if len(sources) == 1:
         return sources[0]
-    folders = _distinct_folders([os.path.abspath(each.places[0]) if each.places else "" for each in sources])
-    sources = [replace(each, prefix=folder + each.prefix) for each, folder in zip(sources, folders, strict=True)]
-
-    def events() -> Iterator[Event]:
-        for source in sources:
-            yield from _prefixed(source)
-
+    folders = _distinct_folders([os.path.abspath(source.places[0]) if source.places else "" for source in sources])
+    sources = [replace(source, prefix=folder + source.prefix) for source, folder in zip(sources, folders, strict=True)]
     paths = tuple(place for source in sources for place in source.places)
-    return Source(f"{len(sources)} sources", events, places=paths)
+    name = f"{len(sources)} sources"
+    return Source(name, lambda: itertools.chain.from_iterable(map(_prefix_events, sources)), reading, places=paths)
 
 
 def _distinct_folders(paths: Sequence[str]) -> Iterator[str]:
     """Yield the fewest parent folders that distinguish each path from others with the same name."""
     parts = [Path(path).parts for path in paths]
-    counts = Counter(own[-depth:] for own in {*parts} for depth in range(1, len(own)))
-    for own in parts:
-        depth = next((depth for depth in range(1, len(own)) if counts[own[-depth:]] == 1), 1)
-        yield "".join(f"{folder}/" for folder in own[-depth:-1])
+    counts = Counter(names[-depth:] for names in {*parts} for depth in range(1, len(names)))
+    for names in parts:
+        depth = next((depth for depth in range(1, len(names)) if counts[names[-depth:]] == 1), 1)
+        yield "".join(f"{folder}/" for folder in names[-depth:-1])
 
 
 def is_place(item: object) -> bool:
     """Return whether an item of a list is a path, an existing file or folder, or a Hub name."""
     if isinstance(item, os.PathLike):
         return True
-    if not isinstance(item, str) or len(item) > _SHOWN_LENGTH:
+    if not isinstance(item, str) or len(item) > _MAX_PATH:
         return False
     return _HUB_NAME.fullmatch(item) is not None or os.path.lexists(item)
 
@@ -268,13 +237,13 @@ def _are_places(items: Sequence[object]) -> bool:
     return bool(items) and is_place(items[0]) and all(isinstance(item, (str, os.PathLike)) for item in items)
 
 
-def _prefixed(source: Source) -> Iterator[Event]:
+def _prefix_events(source: Source) -> Iterator[Event]:
     """Prefix positions and generated ids with the name of one of several sources."""
     for event in source.events():
         if not isinstance(event, Columns):
             event = replace(event, where=f"{source.prefix}{event.where}")
-        if isinstance(event, Row) and event.made_id is not None:
-            event = replace(event, made_id=f"{source.prefix}{event.made_id}")
+        if isinstance(event, Row) and event.generated_id is not None:
+            event = replace(event, generated_id=f"{source.prefix}{event.generated_id}")
         elif isinstance(event, Skip) and event.id is not None and source.prefix.endswith("/"):  # tables have ids
             event = replace(event, id=f"{source.prefix}{event.id}")
         yield event

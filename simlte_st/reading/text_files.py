@@ -12,7 +12,7 @@ import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, cast
+from typing import NamedTuple
 
 from simlte_st.reading.rows import BINARY, TOO_LONG, WRONG_ENCODING, BadTextError, BrokenSourceError, Reading
 
@@ -23,7 +23,7 @@ else:
 
 COMPRESSED = (".gz", ".zst")
 
-_MARKS = (  # UTF-32 first: its mark begins with that of UTF-16
+_BOMS = (  # UTF-32 first: its mark begins with that of UTF-16
     (codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
 )  # fmt: skip
@@ -33,20 +33,20 @@ _BLANK_LINES = re.compile(r"\n{3,}")
 
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _EMBEDDED = re.compile(r"data:[\w/+.-]{1,80};base64,[\w+/=]*")  # pictures inside Markdown
-_LONGEST = 1 << 16  # maximum length of front matter in characters
+_MAX_FRONT_MATTER = 1 << 16  # characters
 
 
 class Line(NamedTuple):
     """One line of a file: its number from 1, its text, and its problem, if any.
 
     A line in the wrong encoding keeps its text, with replacement characters, because a CSV reader must see its quotes.
-    A line that is too long has an empty text.
+    The text of a line that is too long is empty.
     """
 
     number: int
     text: str
     problem: str | None = None
-    what: str = ""
+    detail: str = ""
 
 
 def decode_text(data: bytes, encoding: str, mend: bool = False) -> str:
@@ -54,47 +54,34 @@ def decode_text(data: bytes, encoding: str, mend: bool = False) -> str:
 
     ``mend`` replaces undecodable bytes with a replacement character.
     """
-    marked = _marked_encoding(data)
-    if marked is None and _is_utf8(data):
-        encoding = "utf-8"
+    encoding = _bom_encoding(data) or ("utf-8" if _is_utf8(data) else encoding)
     # In text, NUL bytes only occur in wide encodings.
-    if marked in (None, "utf-8-sig") and _ascii_compatible(marked or encoding) and b"\0" in data:
+    if b"\0" in data and (encoding == "utf-8-sig" or "a\n".encode(encoding) == b"a\n"):
         raise BadTextError(BINARY, f"NUL byte at {data.index(0):,}")
     try:
-        text = data.decode(marked or encoding, "replace" if mend else "strict")
+        text = data.decode(encoding, "replace" if mend else "strict")
     except UnicodeDecodeError as error:
-        raise BadTextError(WRONG_ENCODING, _wrong(error, marked or encoding)) from error
+        position = f"byte {error.start:,} (0x{error.object[error.start]:02x})"
+        raise BadTextError(WRONG_ENCODING, f"not valid {encoding} at {position}") from error
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _marked_encoding(start: bytes) -> str | None:
-    return next((name for mark, name in _MARKS if start.startswith(mark)), None)
+def _bom_encoding(start: bytes) -> str | None:
+    return next((encoding for mark, encoding in _BOMS if start.startswith(mark)), None)
 
 
 def _is_utf8(data: bytes) -> bool:
     """Return whether bytes are valid non-ASCII UTF-8, which other encodings produce only by chance."""
-    if data.isascii() or b"\0" in data:
-        return False
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _ascii_compatible(encoding: str) -> bool:
-    return encoding == "utf-8-sig" or "a\n".encode(encoding) == b"a\n"
-
-
-def _wrong(error: UnicodeDecodeError, encoding: str) -> str:
-    return f"not valid {encoding} at byte {error.start:,} (0x{error.object[error.start]:02x})"
+    with contextlib.suppress(UnicodeDecodeError):
+        return not data.isascii() and b"\0" not in data and bool(data.decode("utf-8"))
+    return False
 
 
 @contextlib.contextmanager
-def open_bytes(path: Path) -> Iterator[BinaryIO]:
+def open_bytes(path: Path) -> Iterator[io.BufferedReader | gzip.GzipFile | zstd.ZstdFile]:
     """Open a file, decompressing ``.gz`` and ``.zst``; errors name the file."""
     try:
-        with _unpacked(path) as stream:
+        with _decompress(path) as stream:
             yield stream
     except (OSError, EOFError, zlib.error, zstd.ZstdError) as error:
         raise BrokenSourceError(f"{path} is truncated, corrupt or unreadable ({error})") from error
@@ -102,15 +89,15 @@ def open_bytes(path: Path) -> Iterator[BinaryIO]:
         raise BrokenSourceError(f"{path} cannot be decoded: {error}") from error
 
 
-def _unpacked(path: Path) -> BinaryIO:
-    # No larger buffer: its content would be lost if the file is truncated.
+def _decompress(path: Path) -> io.BufferedReader | gzip.GzipFile | zstd.ZstdFile:
+    # Compressed files get no larger buffer: its content would be lost if the file is truncated.
     suffix = path.suffix.lower()
     if suffix == ".gz":
-        return cast(BinaryIO, gzip.open(path, "rb"))
+        return gzip.open(path, "rb")
     if suffix == ".zst":
         # pyarrow does not read the window of `zstd --long=31`, which corpora often use.
-        return cast(BinaryIO, zstd.open(path, "rb", options={zstd.DecompressionParameter.window_log_max: 31}))
-    return path.open("rb", buffering=_BUFFER)
+        return zstd.open(path, "rb", options={zstd.DecompressionParameter.window_log_max: 31})
+    return io.BufferedReader(io.FileIO(path), _BUFFER)
 
 
 def read_whole(path: Path, reading: Reading) -> bytes:
@@ -120,28 +107,28 @@ def read_whole(path: Path, reading: Reading) -> bytes:
         while piece := stream.read(_BUFFER):  # reading everything at once would allocate the maximum
             pieces.append(piece)
             size += len(piece)
-            if size > reading.most_bytes:
-                raise BadTextError(TOO_LONG, f"more than {reading.most_bytes:,} bytes")
+            if size > reading.max_bytes:
+                raise BadTextError(TOO_LONG, f"more than {reading.max_bytes:,} bytes")
     return b"".join(pieces)
 
 
 def read_lines(path: Path, reading: Reading) -> Iterator[Line]:
-    """Yield the lines of a file, with their line ends."""
-    bound, number = reading.most_bytes, 0
+    """Yield the lines of a file, with their line endings."""
+    limit, number = reading.max_bytes, 0
     with open_bytes(path) as stream:
-        encoding = _marked_encoding(stream.peek(4)[:4]) or reading.encoding  # type: ignore[attr-defined]
+        encoding = _bom_encoding(stream.peek(4)[:4]) or reading.encoding
         lines = io.TextIOWrapper(stream, encoding, errors="surrogateescape", newline="")
-        while line := lines.readline(bound):
+        while line := lines.readline(limit):
             number += 1
-            if len(line) >= bound and line[-1] not in "\r\n":
-                while (rest := lines.readline(bound)) and rest[-1] not in "\r\n":
+            if len(line) >= limit and line[-1] not in "\r\n":
+                while (piece := lines.readline(limit)) and piece[-1] not in "\r\n":
                     pass
-                yield Line(number, "", TOO_LONG, f"a line of more than {bound:,} characters")
-            elif line.isascii() or (wrong := _ESCAPED.search(line)) is None:
+                yield Line(number, "", TOO_LONG, f"a line of more than {limit:,} characters")
+            elif line.isascii() or (escaped := _ESCAPED.search(line)) is None:
                 yield Line(number, line)
             else:
-                what = f"not valid {encoding} (0x{ord(wrong[0]) - 0xDC00:02x})"
-                yield Line(number, _ESCAPED.sub("\ufffd", line), WRONG_ENCODING, what)
+                detail = f"not valid {encoding} (0x{ord(escaped[0]) - 0xDC00:02x})"
+                yield Line(number, _ESCAPED.sub("\ufffd", line), WRONG_ENCODING, detail)
 
 
 def tidy_lines(parts: Iterable[str]) -> str:
@@ -158,13 +145,13 @@ def read_text(path: Path, reading: Reading) -> str:
 def read_markdown(path: Path, reading: Reading) -> str:
     """Return the text after the front matter, which is between two ``---`` lines."""
     text = _EMBEDDED.sub("", read_text(path, reading))
-    match = _FRONT_MATTER.match(text, 0, _LONGEST)
+    match = _FRONT_MATTER.match(text, 0, _MAX_FRONT_MATTER)
     return text if match is None else text[match.end() :].lstrip("\n")
 
 
 def read_notebook(path: Path, reading: Reading) -> str:
     """Return the text and code of a Jupyter notebook, without outputs."""
-    book = json.loads(read_text(path, reading))
-    cells = [cell for sheet in book.get("worksheets") or [book] for cell in sheet["cells"]]
+    notebook = json.loads(read_text(path, reading))
+    cells = [cell for sheet in notebook.get("worksheets") or [notebook] for cell in sheet["cells"]]
     texts = ("".join(cell.get("source") or cell.get("input") or "").strip() for cell in cells)
     return _EMBEDDED.sub("", "\n\n".join(filter(None, texts)))

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from operator import length_hint
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import ArrayLike
 
 from simlte_st.errors import ConfigurationError, format_count
 from simlte_st.models.device import Engine
@@ -25,7 +26,8 @@ from simlte_st.reading.document import Document, content_id, peek
 from simlte_st.reading.documents import DocumentReader
 from simlte_st.reading.reader import ReadReport
 from simlte_st.search.encoder import Encoder, TextParts
-from simlte_st.search.schema import MOST_COLUMNS, Metadata, own_schema
+from simlte_st.search.schema import MAX_COLUMNS, Metadata, own_schema
+from simlte_st.search.settings import IndexSettings
 from simlte_st.search.store import PUNKT_FILE, Store, text_hash
 from simlte_st.search.words import DocumentTerms, count_index_words
 from simlte_st.words.sentences import Segmenter
@@ -34,10 +36,13 @@ VECTORS_FOLDER = "vectors.parts"
 """Vectors that are not in the table yet."""
 
 REMEDY = "parts=True finds documents by all of their text, for about {times:.1f} times the work."
-"""Advice if a model truncates many tokens. Off by default because of its cost."""
+"""Advice if a model truncates many tokens; passages are off by default because of their cost."""
 
-Made = Mapping[str, tuple[Any, int]]
-"""Vector and number of tokens by the hash of the text."""
+Vectors: TypeAlias = Mapping[str, tuple[ArrayLike, int]]
+"""Vectors and numbers of tokens by the hash of the text."""
+
+Row: TypeAlias = dict[str, Any]
+"""A row of the table by column; the metadata decides the columns."""
 
 
 @dataclass
@@ -56,8 +61,8 @@ class IndexReport:
         reused: Number of texts and passages whose vector was in the index.
         documents: Number of documents in the index now.
         vectors: Number of vectors that a search compares.
-        misfits: Number of values left out, by column: binary, of a different type from the column's, or beyond the
-            maximum number of columns.
+        misfits: Number of dropped values, by column: binary, of another type than the column, or beyond the maximum
+            number of columns.
     """
 
     reading: ReadReport
@@ -88,7 +93,7 @@ class IndexReport:
         if self.misfits:
             columns = ", ".join(f"{name} ({count:,})" for name, count in self.misfits.items())
             lines.append(
-                f"left out values that are binary, of another type than their column, or beyond {MOST_COLUMNS} "
+                f"left out values that are binary, of another type than their column, or beyond {MAX_COLUMNS} "
                 f"columns: {columns}. Choose the columns with columns=."
             )
         return "\n".join(lines)
@@ -102,7 +107,7 @@ class IndexReport:
 def add_documents(
     store: Store,
     encoder: Encoder,
-    settings: dict[str, Any],
+    settings: IndexSettings,
     reader: DocumentReader,
     *,
     engine: Engine,
@@ -112,9 +117,9 @@ def add_documents(
     progress: bool,
 ) -> IndexReport:
     """Add documents to an index; see :meth:`simlte_st.search.Index.add`. Its settings are changed in place."""
-    first, stream = peek(_named(reader), lambda document: len(document.text))
+    first, stream = peek(_with_stable_ids(reader), lambda document: len(document.text))
     texts = [document.text for document in first]
-    if not store.count():  # warnings once, and a killed process may have learned from other documents
+    if not store.count():  # warn once, and forget sentences learned from other documents before a kill
         warn_of_language({encoder.name or "The model": encoder.quick or encoder.model}, texts)
         if not (encoder.quick or settings["parts"]):
             warn_of_truncation(encoder.model, texts, REMEDY)
@@ -122,28 +127,28 @@ def add_documents(
     segmenter = store.segmenter(settings["language"], texts) if settings["parts"] else None
     metadata = Metadata(store.metadata(), columns)
     metadata.check_names(first)
-    terms = DocumentTerms(store.folder, settings, texts)
     report = IndexReport(reader.report, encoder.truncation())
-    writer = _Writer(store, encoder, segmenter, metadata, terms, batch_size, report)
+    terms = DocumentTerms(store.folder, settings, texts)
+    writer = _Writer(store, encoder, segmenter, metadata=metadata, terms=terms, batch_size=batch_size, report=report)
     writer.learn_columns(first)
-    vectors = store.folder / VECTORS_FOLDER
+    folder = store.folder / VECTORS_FOLDER
     if engine.elsewhere:
-        stream = _named(reader)  # start again for the second reading
-        missing_texts = TextParts(reader, vectors, encoder, segmenter)
+        stream = _with_stable_ids(reader)  # start again for the second reading
+        missing_texts = TextParts(reader, folder, encoder, segmenter)
         make_parts(missing_texts, PartEncoder(encoder.model, batch_size), engine, progress)
-    seen = set[str]()
-    with TextBar(None if encoder.quick else encoder.model, "Indexing", None, shown=progress) as bar:
+    ids = set[str]()
+    with TextBar(None if encoder.quick else encoder.model, "Indexing", None, show=progress) as bar:
         for number, batch in enumerate(encoder.batches(stream), start=1):
-            new = {document.id: document for document in batch if document.id not in seen}
-            seen |= new.keys()
+            new = {document.id: document for document in batch if document.id not in ids}
+            ids |= new.keys()
             report.unchanged += len(batch) - len(new)
             bar.documents = length_hint(reader, 0) or None
             bar.begin(len(batch))
-            writer.write(list(new.values()), _made_ahead(vectors, number), bar)
-    shutil.rmtree(vectors, ignore_errors=True)  # all vectors are in the table now
+            writer.write(list(new.values()), _read_vectors(folder, number), bar)
+    shutil.rmtree(folder, ignore_errors=True)  # all vectors are in the table now
     report.reading = reader.report
     if sync:
-        _remove_missing(store, reader, seen, report)
+        _remove_missing(store, reader, ids, report)
     store.tidy()
     count_index_words(store)
     tokens = store.rows("searched", ["tokens"])["tokens"].to_numpy()
@@ -153,32 +158,32 @@ def add_documents(
     return report
 
 
-def _named(reader: DocumentReader) -> Iterator[Document]:
-    """Name documents of a table without ids by the hash of their text, since row numbers may change.
+def _with_stable_ids(reader: DocumentReader) -> Iterator[Document]:
+    """Yield documents; those of a table without ids get the hash of their text as id, since row numbers may change.
 
-    A second document with the same text and other columns is named by the hash of both. The column ``row`` has the row
-    number, unless the source has a column of that name.
+    A second document with the same text and other columns gets the hash of both. The column ``row`` has the row number,
+    unless the source has a column of that name.
     """
     columns: dict[str, str] = {}
     for document in reader:
         if reader.report.text_column is not None and reader.report.id_column is None:
-            name, own = content_id(document.text), content_id(repr(sorted((document.metadata or {}).items())))
-            if columns.setdefault(name, own) != own:
-                name = content_id(f"{name} {own}")
-            document = Document(name, document.text, metadata={"row": document.id, **(document.metadata or {})})
+            doc_id, metadata_id = content_id(document.text), content_id(repr(sorted((document.metadata or {}).items())))
+            if columns.setdefault(doc_id, metadata_id) != metadata_id:
+                doc_id = content_id(f"{doc_id} {metadata_id}")
+            document = Document(doc_id, document.text, metadata={"row": document.id, **(document.metadata or {})})
         yield document
 
 
-def _remove_missing(store: Store, reader: DocumentReader, seen: set[str], report: IndexReport) -> None:
+def _remove_missing(store: Store, reader: DocumentReader, ids: set[str], report: IndexReport) -> None:
     """Remove documents that are no longer in the source, except those that could not be read."""
     if reader.report.stopped_at is not None:
-        raise ConfigurationError("Only part of the documents was read (limit=): sync=True would remove the rest.")
-    missing = sorted({*store.rows("part = 0", ["id"])["id"].to_pylist()} - seen)
+        raise ConfigurationError("Only part of the documents was read (limit=): sync=True would remove the others.")
+    missing = [doc_id for doc_id in store.ids() if doc_id not in ids]
     prefixes = tuple(name for name in reader.unread if not name or name.endswith("/"))
-    report.kept = [name for name in missing if name in reader.unread or name.startswith(prefixes)]
-    gone = sorted({*missing} - {*report.kept})
-    store.delete(gone)
-    report.removed = len(gone)
+    report.kept = [doc_id for doc_id in missing if doc_id in reader.unread or doc_id.startswith(prefixes)]
+    removed = sorted({*missing} - {*report.kept})
+    store.delete(removed)
+    report.removed = len(removed)
 
 
 @dataclass
@@ -198,61 +203,60 @@ class _Writer:
         if fields := self.metadata.learn(documents):
             self.store.add_columns(fields)
 
-    def write(self, documents: list[Document], ahead: Made, bar: TextBar) -> None:
-        """Write new and changed documents; ``ahead`` has vectors that exist already."""
+    def write(self, documents: list[Document], vectors: Vectors, bar: TextBar) -> None:
+        """Write new and changed documents; texts in ``vectors`` are not encoded again."""
         self.learn_columns(documents)
-        names, columns = [one.id for one in documents], ["id", "hash", *self.metadata.types]
-        there = {row["id"]: row for row in self.store.rows_of("id", names, columns, "part = 0").to_pylist()}
-        changed = []
+        ids, columns = [document.id for document in documents], ["id", "hash", *self.metadata.types]
+        stored = {row["id"]: row for row in self.store.find_rows("id", ids, columns, "part = 0").to_pylist()}
+        changed: list[tuple[Document, Row]] = []
         for document in documents:
             values = {"id": document.id, "hash": text_hash(document.text), **self.metadata.values(document)}
-            if values == there.get(document.id):
+            if values == stored.get(document.id):
                 self.report.unchanged += 1
                 continue
-            self.report.replaced += document.id in there
-            self.report.added += document.id not in there
+            self.report.replaced += document.id in stored
+            self.report.added += document.id not in stored
             changed.append((document, values))
-        rows: list[dict[str, Any]] = []
-        all_terms = self.terms.of([document.text for document, _ in changed])
+        rows: list[Row] = []
+        all_terms = self.terms.extract([document.text for document, _ in changed])
         for (document, values), terms in zip(changed, all_terms, strict=True):
             passages = self.encoder.passages(document, self.segmenter)
             rows.append({**values, "part": 0, "searched": not passages, "text": document.text, "terms": terms})
             for part, passage in enumerate(passages, start=1):
-                own = {"part": part, "hash": text_hash(passage), "searched": True, "passage": passage}
-                rows.append({**values, **own})
+                rows.append({**values, "part": part, "hash": text_hash(passage), "searched": True, "passage": passage})
         if rows:
-            self.store.merge(self._table(rows, ahead, bar))
+            self.store.merge(self._table(rows, vectors, bar))
 
-    def _table(self, rows: list[dict[str, Any]], ahead: Made, bar: TextBar) -> pa.Table:
+    def _table(self, rows: list[Row], vectors: Vectors, bar: TextBar) -> pa.Table:
+        """Return the rows with their vectors, after encoding those that neither the table nor ``vectors`` has."""
         texts = {row["hash"]: row.get("passage") or row["text"] for row in rows}
-        known = self.store.rows_of("hash", list(texts), ["hash", "vector", "tokens"])
-        made = {row["hash"]: (row["vector"], row["tokens"]) for row in known.to_pylist()}
-        missing = [one for one in texts if one not in made]
-        self.report.encoded += len(missing)
-        self.report.reused += len(rows) - len(missing)
-        here = [one for one in missing if one not in ahead]
-        with bar.reading([texts[one] for one in here]):
-            encoded = self.encoder.counted([texts[one] for one in here], self.batch_size)
-        made = {**ahead, **made, **dict(zip(here, zip(*encoded, strict=True), strict=True))}
-        flat = np.stack([np.asarray(made[row["hash"]][0], dtype=np.float32) for row in rows]).reshape(-1)
-        kinds = {field.name: field.type for field in own_schema(self.encoder.dimension)} | self.metadata.types
-        del kinds["vector"]
+        stored = self.store.find_rows("hash", list(texts), ["hash", "vector", "tokens"]).to_pylist()
+        indexed = {row["hash"]: (row["vector"], row["tokens"]) for row in stored}
+        self.report.encoded += len(texts) - len(indexed)
+        self.report.reused += len(rows) - len(texts) + len(indexed)
+        missing = {digest: text for digest, text in texts.items() if digest not in indexed and digest not in vectors}
+        with bar.reading([*missing.values()]):
+            encoded = self.encoder.encode([*missing.values()], self.batch_size)
+        vectors = {**vectors, **indexed, **dict(zip(missing, zip(*encoded, strict=True), strict=True))}
+        flat = np.concatenate([np.asarray(vectors[row["hash"]][0], dtype=np.float32) for row in rows])
+        types = {field.name: field.type for field in own_schema(self.encoder.dimension)} | self.metadata.types
+        del types["vector"]
         for row in rows:
-            row["tokens"] = made[row["hash"]][1]
-        arrays = {name: pa.array([row.get(name) for row in rows], kind) for name, kind in kinds.items()}
-        vectors = pa.FixedSizeListArray.from_arrays(pa.array(flat), self.encoder.dimension)
-        return pa.table({**arrays, "vector": vectors})
+            row["tokens"] = vectors[row["hash"]][1]
+        arrays = {name: pa.array([row.get(name) for row in rows], kind) for name, kind in types.items()}
+        arrays["vector"] = pa.FixedSizeListArray.from_arrays(pa.array(flat), self.encoder.dimension)
+        return pa.table(arrays)
 
 
-def _made_ahead(folder: Path, number: int) -> Made:
-    """Return the vectors of :class:`TextParts` for a batch, scaled to length 1, and the numbers of tokens.
+def _read_vectors(folder: Path, number: int) -> Vectors:
+    """Return the vectors of :class:`TextParts` for a batch, scaled to length 1, and their numbers of tokens.
 
     Vectors of an earlier run are valid too: texts are identified by hashes, and an index has one model.
     """
-    made: dict[str, tuple[Any, int]] = {}
+    vectors: dict[str, tuple[ArrayLike, int]] = {}
     for path in folder.absolute().glob(f"part-{number:08d}-*.parquet"):
         table = pq.read_table(path)
-        rows = table["vector"].combine_chunks().flatten().to_numpy().reshape(len(table), -1)
-        counted = zip(unit_rows(rows), table["tokens"].to_pylist(), strict=True)
-        made.update(zip(table["id"].to_pylist(), counted, strict=True))
-    return made
+        rows = unit_rows(table["vector"].combine_chunks().flatten().to_numpy().reshape(len(table), -1))
+        pairs = zip(rows, table["tokens"].to_pylist(), strict=True)
+        vectors.update(zip(table["id"].to_pylist(), pairs, strict=True))
+    return vectors

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -37,10 +37,10 @@ class Hit:
     Attributes:
         id: Id of the document.
         score: Score that orders the hits. With ``mode="hybrid"``, the BM25 score plus the weighted cosine, each
-            standardised; otherwise the cosine or the BM25 score. With ``rerank=``, that score plus the weighted cosine
+            standardised; otherwise the cosine or the BM25 score. With ``rerank=``, this score plus the weighted cosine
             of the other model, each standardised.
         cosine: Cosine of the query and the document, or its best passage; None with ``mode="text"``.
-        bm25: BM25 score of the document; None if it is not among the documents ranked by BM25.
+        bm25: BM25 score of the document; None if BM25 did not rank it.
         beginning: The first words of the text, with an ellipsis if it is longer.
         passage: The passage nearest to the query, in an index with passages; None if the model reads the whole
             document, and with ``mode="text"``. With ``rerank=``, the passage that was read.
@@ -66,13 +66,13 @@ class Hit:
         names = ("id", "score", "cosine", "bm25", "reranked", "beginning", "passage")
         values = {name: getattr(self, name) for name in names}
         for name, value in self.metadata.items():
-            lost = isinstance(value, float) and not isfinite(value)  # JSON has no such number
-            values[name] = None if lost else value.isoformat() if isinstance(value, date) else value
+            is_finite = not isinstance(value, float) or isfinite(value)  # JSON has no other numbers
+            values[name] = value.isoformat() if isinstance(value, date) else value if is_finite else None
         values["sentences"] = [{"sentence": sentence, "cosine": cosine} for sentence, cosine in self.sentences]
         return values | {"words": [{"word": word, "bm25": score} for word, score in self.words]}
 
 
-def shortened(text: str, length: int) -> str:
+def shorten(text: str, length: int) -> str:
     """Return a text, or its first words up to a length in characters and an ellipsis."""
     return text if len(text) <= length else _LAST_WORD.sub("", text[: length + 1])[:length] + " …"
 
@@ -81,21 +81,22 @@ class RememberedVectors:
     """The vectors of sentences or passages, encoded once while an index is open."""
 
     def __init__(self, encode: Callable[[Sequence[str]], NDArray[np.float32]]) -> None:
-        self._encode, self._known = encode, dict[str, NDArray[np.float16]]()
+        self._encode, self._vectors = encode, dict[str, NDArray[np.float16]]()
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the vectors of texts: shape ``[len(texts), dimension]``."""
-        if len(self._known) > REMEMBERED:
-            self._known.clear()
-        if missing := [text for text in dict.fromkeys(texts) if text not in self._known]:
-            self._known.update(zip(missing, self._encode(missing).astype(np.float16), strict=True))
-        return np.stack([self._known[text] for text in texts]).astype(np.float32)
+        if len(self._vectors) > REMEMBERED:
+            self._vectors.clear()
+        if missing := [text for text in dict.fromkeys(texts) if text not in self._vectors]:
+            self._vectors.update(zip(missing, self._encode(missing).astype(np.float16), strict=True))
+        return np.stack([self._vectors[text] for text in texts]).astype(np.float32)
 
 
 def explain_hits(
     hits: Sequence[Hit],
     texts: Mapping[str, str],
     query: Query,
+    *,
     store: Store,
     segmenter: Segmenter,
     vectors: RememberedVectors,
@@ -118,18 +119,18 @@ def explain_hits(
             document = Document(hit.id, texts[hit.id])
             sentences = list(dict.fromkeys(segment_document(document, segmenter).sentences))
             cosines = vectors(sentences) @ query.vector
-            best = np.argsort(-cosines, kind="stable")[:SENTENCES]
-            nearest = tuple((sentences[i], float(cosines[i])) for i in best)
+            order = np.argsort(-cosines, kind="stable")[:SENTENCES]
+            nearest = tuple((sentences[row], float(cosines[row])) for row in order)
         words = sorted(shared[hit.id].items(), key=lambda item: (-item[1], item[0]))[:WORDS]
         explained.append(replace(hit, sentences=nearest, words=tuple(words)))
     return explained
 
 
-def _shared_words(texts: Mapping[str, str], query: Query, store: Store) -> dict[str, Counter[str]]:
-    """Return the words of the query in each document, with their shares in the store's BM25 score."""
-    shared: dict[str, Counter[str]] = {name: Counter() for name in texts}
+def _shared_words(texts: Mapping[str, str], query: Query, store: Store) -> dict[str, dict[str, float]]:
+    """Return the words of the query in each document, with their shares in its BM25 score."""
+    shared: dict[str, dict[str, float]] = {doc_id: defaultdict(float) for doc_id in texts}
     where = sql_in("id", texts)
-    for term, word in query.words.items():
-        for name, score in store.matching({term: query.weights[term]}, where, len(texts)).items():
-            shared[name][word] += score  # type: ignore[assignment]  # a word may have a term in several languages
+    for term, word in query.words.items():  # a word may have a term in several languages
+        for doc_id, score in store.bm25_scores({term: query.weights[term]}, where, len(texts)).items():
+            shared[doc_id][word] += score
     return shared

@@ -5,52 +5,36 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
-from annotated_types import Interval
 from numpy.typing import NDArray
 
 from simlte_st.arguments import Count, check_arguments
-from simlte_st.errors import ConfigurationError, DataError, format_count, keeping
+from simlte_st.errors import DataError, format_count, keeping
 from simlte_st.files import hold
 from simlte_st.models.device import Engine, check_devices
-from simlte_st.models.names import check_model
-from simlte_st.reading.document import Document, to_name
+from simlte_st.models.names import ModelSource, check_model
+from simlte_st.reading.document import Document, DocumentSource
 from simlte_st.reading.documents import read_documents
 from simlte_st.search.add import IndexReport, add_documents
 from simlte_st.search.encoder import Encoder
 from simlte_st.search.hits import Hit
-from simlte_st.search.query import Mode
+from simlte_st.search.query import Cosine, Mode
 from simlte_st.search.rerank import Reranker
-from simlte_st.search.searcher import Searcher
-from simlte_st.search.settings import (
-    check_new_index,
-    check_replaced,
-    is_index,
-    load_encoder,
-    make_folder,
-    read_settings,
-)
+from simlte_st.search.searcher import Searcher, normalize_ids, query_batches
+from simlte_st.search.settings import IndexSettings, check_settings, create_index, is_index, load_encoder, read_settings
 from simlte_st.search.store import Store
 from simlte_st.words.languages import check_language
-from simlte_st.words.tokens import in_batches
-
-Cosine = Annotated[float, Interval(ge=-1, le=1)]
-
-_TOGETHER = 512  # queries that :meth:`Index.link_each` searches at once
-_TOGETHER_CHARACTERS = 400_000  # total of these queries: long ones would delay the hits for minutes
-_READ_TOGETHER = 4  # queries with ``rerank=``: each takes seconds, during which the files of its version must stay
 
 
 class Index:
     """Documents on disk, found by text or by other documents.
 
-    Create one with :meth:`create`, and open it with :meth:`open`. One process writes at a time; others can search
-    meanwhile and find everything written so far. Every method raises :class:`~simlte_st.errors.StoreError` if the
+    Create one with :meth:`create`, and open it with :meth:`open`. One process writes at a time; others can search in
+    the meantime and find everything written so far. Every method raises :class:`~simlte_st.errors.StoreError` if the
     index cannot be read or written, and ``ModelError`` if its model is missing or has changed; methods that write raise
     ``ConfigurationError`` while another process writes.
 
@@ -70,22 +54,24 @@ class Index:
     """
 
     def __init__(
-        self, folder: Path, settings: dict[str, Any], store: Store, model: Any, device: str | None = None
+        self, folder: Path, settings: IndexSettings, store: Store, model: ModelSource | None, device: str | None
     ) -> None:
         self.folder, self._settings, self._store, self._model, self._device = folder, settings, store, model, device
         self.parts: bool = settings["parts"]
-        self._read_by: tuple[Any, Reranker] | None = None
+        self._encoder: Encoder | None = None
+        self._searcher: Searcher | None = None
+        self._reranker: tuple[ModelSource, Reranker] | None = None
 
     def __repr__(self) -> str:
         return f"Index({str(self.folder)!r})"
 
     def __len__(self) -> int:
-        """Count the documents."""
+        """Return the number of documents."""
         return self._store.count()
 
     @property
     def columns(self) -> list[str]:
-        """The names of the columns of metadata."""
+        """The names of the metadata columns."""
         return list(self._store.metadata().names)
 
     @classmethod
@@ -93,7 +79,7 @@ class Index:
     def create(
         cls,
         path: str | os.PathLike[str],
-        model: Any,
+        model: ModelSource,
         *,
         parts: bool | None = None,
         language: str | None = None,
@@ -105,50 +91,40 @@ class Index:
 
         Args:
             path: The folder of the index.
-            model: The model that encodes documents and queries, or its name or folder. Opening the index loads the
-                model by that name again.
+            model: The model that encodes documents and queries, or its name or folder; opening reloads it by name.
             parts: Also find long documents by their passages: as many whole sentences as the model reads at once, or
                 256 tokens for a static model (default: as in the existing index; off in a new one).
-            language: ISO 639-1 code of the documents' language, for stemming and stop words (default: detected for each
-                document).
+            language: ISO 639-1 code, for stemming and stop words (default: detected for each document).
             exist_ok: Open the index if it exists, to add to it. It must have the same model and ``parts=``.
-            overwrite: Replace an existing index with a new one. Nothing else is replaced.
+            overwrite: Replace an existing index, but nothing else.
             device: Where to compute: cpu, cuda, cuda:1 or mps (default: a GPU, if there is one; the CPU for a static
                 model).
 
         Raises:
-            ConfigurationError: The folder exists or was made with different settings, or there is no such device or
-                language.
+            ConfigurationError: The folder exists, its index has other settings, or the device or language is unknown.
             ModelError: The model does not exist, or the existing index has another one.
             MissingExtraError: LanceDB is not installed.
         """
         folder = Path(path)
-        if language is not None:
-            language = check_language(language)
+        language = None if language is None else check_language(language)
         if exist_ok and not overwrite and is_index(folder):
             index = cls.open(folder, model, device).load()
-            for name, value in {"parts": parts, "language": language}.items():
-                if value not in (None, made := index._settings[name]):
-                    how = f"without {name}=" if made is None else f"with {name}={made}"
-                    raise ConfigurationError(f"{folder} was made {how}: use another folder, or overwrite=True.")
+            check_settings(folder, index._settings, parts, language)
             return index
-        check_new_index(folder, overwrite)
-        check_model(model)
-        encoder = Encoder(model, device)
-        make_folder(folder, encoder, bool(parts), language, overwrite)
+        encoder = create_index(folder, model, device, parts=bool(parts), language=language, overwrite=overwrite)
         index = cls.open(folder, model, device)
-        index.__dict__["encoder"] = encoder
+        index._encoder = encoder
         return index
 
     @classmethod
     @check_arguments
-    def open(cls, path: str | os.PathLike[str], model: Any = None, device: str | None = None) -> Index:
+    def open(cls, path: str | os.PathLike[str], model: ModelSource | None = None, device: str | None = None) -> Index:
         """Open an index.
 
         Args:
             path: The folder of the index.
             model: The model of the index, or its name or folder, if it has moved. It must be the same model, and is
-                loaded when it is first needed.
+                loaded when first needed.
             device: Where the model computes, as for :meth:`create`.
 
         Raises:
@@ -156,48 +132,47 @@ class Index:
             MissingExtraError: LanceDB is not installed.
         """
         folder = Path(path)
-        settings = read_settings(folder)
-        return cls(folder, settings, Store.open(folder), model, device)
+        return cls(folder, read_settings(folder), Store.open(folder), model, device)
 
     def load(self) -> Index:
-        """Load the model now rather than when it is first needed, and return the index.
+        """Load the model now rather than when first needed, and return the index.
 
         Raises:
-            ConfigurationError: The model had no name, and none was given.
+            ConfigurationError: The index was created with a loaded model, so it cannot load the model by name.
         """
         _ = self.encoder
         return self
 
-    @cached_property
+    @property
     def encoder(self) -> Encoder:
-        """The model, loaded when it is first needed; raises the errors of :meth:`load`."""
-        return load_encoder(self.folder, self._settings, self._model, self._device)
+        """The model, loaded when first needed; raises the errors of :meth:`load`."""
+        if self._encoder is None:
+            self._encoder = load_encoder(self.folder, self._settings, self._model, self._device)
+        return self._encoder
 
-    @cached_property
-    def _searcher(self) -> Searcher:
-        languages = self._settings["languages"] or ["en"]  # an empty index has none
-        return Searcher(self._store, lambda: self.encoder, self.parts, languages)
-
-    def _now(self) -> Searcher:
+    def _snapshot(self) -> Searcher:
         """Return a searcher of a snapshot of the index."""
-        check_replaced(self.folder, self._settings)
-        return self._searcher.now()
+        read_settings(self.folder, self._settings)
+        if self._searcher is None:
+            languages = self._settings["languages"] or ["en"]  # an empty index has none
+            self._searcher = Searcher(self._store, lambda: self.encoder, self.parts, languages)
+        return self._searcher.snapshot()
 
     @contextmanager
-    def _writing(self) -> Iterator[Store]:
+    def _write(self) -> Iterator[Store]:
         """Lock the index for writing, and yield its table."""
         lock = hold(self.folder)
         try:
-            self._settings = check_replaced(self.folder, self._settings)  # others may have changed them
-            self.__dict__.pop("_searcher", None)
-            yield Store.open(self.folder, alone=True)
+            self._settings = read_settings(self.folder, self._settings)  # another process may have changed them
+            self._searcher = None
+            yield Store.open(self.folder, exclusive=True)
         finally:
             lock.release()
 
     @check_arguments
     def add(
         self,
-        source: Any,
+        source: DocumentSource,
         *,
         batch_size: Count = 32,
         columns: Sequence[str] | None = None,
@@ -211,7 +186,7 @@ class Index:
         """Add documents, each batch in one commit: an interruption loses one batch at most.
 
         A document replaces the one with the same id. Nothing is encoded twice: unchanged documents are skipped, and
-        equal texts share a vector. All other columns become metadata, see
+        equal texts share a vector. All other columns become metadata; see
         :class:`~simlte_st.search.schema.Metadata`. In a table without ids, the id is a hash of the text, and the
         column ``row`` has the row number.
 
@@ -222,45 +197,43 @@ class Index:
         Args:
             source: The documents: anything that :func:`~simlte_st.data.read_documents` takes, or its reader.
             batch_size: Batch size for the longest texts; shorter ones get larger batches.
-            columns: Columns of the source to keep as metadata, or paths into structs (default: all, up to the 256 most
-                frequent).
+            columns: Columns of the source to keep as metadata, or paths into structs (default: the 256 most frequent).
             sync: Remove documents that are no longer in the source. Documents that could not be read this time are
                 kept.
             device: Where to compute: cpu, cuda, cuda:1 or mps. Several, such as ``cuda:0,cuda:1``, share the work, each
                 in its own process (default: a GPU, if there is one).
-            engine: Whether to compute in this process (``local``) or in Ray actors on one machine or many (``ray``).
+            engine: Where to compute: in this process (``local``), or in Ray actors on one or more machines (``ray``).
             actors: Number of Ray actors, each with a CPU and, if there are any, a GPU (default: as many as fit).
-            address: Address of the Ray cluster (default: one that runs on this machine, or a new one).
+            address: Address of the Ray cluster (default: one running on this machine, or a new one).
             progress: Show a progress bar.
 
         Returns:
             The numbers of documents that were added, replaced, removed and unchanged.
 
         Raises:
-            DataError: The documents cannot be read, or their columns do not fit into the index.
-            ConfigurationError: ``sync=True`` with a limited number of documents, or a device, engine or cluster that
-                is not available.
+            DataError: The documents cannot be read, or a column is missing or would get the name of another one.
+            ConfigurationError: ``sync=True`` with a limited number of documents, or the device, engine or cluster is
+                not available.
             MissingExtraError: ``engine="ray"`` without the extra ``ray``.
             Interrupted: Ctrl-C, or SIGTERM at the command line; the message gives the number of documents in the index.
         """
-        place = Engine(device, engine, actors, address)
+        placement = Engine(device, engine, actors, address)
         reader = read_documents(source).with_options(metadata=True)
-        check_devices(place)
-        kept = keeping(
+        check_devices(placement)
+        progress_kept = keeping(
             lambda: f"{self.folder} has {format_count(len(self), 'document')}: run it again to add the others."
         )
-        with self._writing() as store, kept:
+        with self._write() as store, progress_kept:
             return add_documents(
-                store, self.encoder, self._settings, reader,
-                engine=place, batch_size=batch_size, columns=columns, sync=sync,
-                progress=progress,
+                store, self.encoder, self._settings, reader, engine=placement, batch_size=batch_size, columns=columns,
+                sync=sync, progress=progress,
             )  # fmt: skip
 
     def delete(self, ids: Sequence[str]) -> int:
-        """Delete documents, and return how many of them the index had."""
-        with self._writing() as store:
+        """Delete documents, and return how many of them were in the index."""
+        with self._write() as store:
             before = store.count()
-            store.delete(_as_ids(ids))
+            store.delete(normalize_ids(ids))
             return before - store.count()
 
     def documents(self, ids: Sequence[str]) -> list[Document]:
@@ -269,10 +242,10 @@ class Index:
         Raises:
             DataError: One of them is not in the index.
         """
-        return self._store.documents(_as_ids(ids))
+        return self._store.documents(normalize_ids(ids))
 
     def table(self, columns: Sequence[str] | None = None, ids: Sequence[str] | None = None) -> pa.Table:
-        """Return documents as a table in the order of their ids.
+        """Return documents as a table, sorted by id.
 
         Args:
             columns: Some of ``id``, ``text``, ``tokens``, ``vector`` and the metadata; None for all. The id is always
@@ -280,15 +253,11 @@ class Index:
             ids: Ids of the documents; None for all.
         """
         columns = [columns] if isinstance(columns, str) else columns
-        return self._store.table(columns, None if ids is None else _as_ids(ids))
+        return self._store.table(columns, None if ids is None else normalize_ids(ids))
 
     def passages(self, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """Return the vectors of passages by document id, each of shape ``[passages, dimension]``."""
-        rows = self._store.rows_of("id", _as_ids(ids), ["id", "part", "vector"], "part > 0").to_pylist()
-        vectors: dict[str, list[list[float]]] = {}
-        for row in sorted(rows, key=lambda row: (row["id"], row["part"])):
-            vectors.setdefault(row["id"], []).append(row["vector"])
-        return {name: np.array(own, dtype=np.float32) for name, own in vectors.items()}
+        return self._store.passages(normalize_ids(ids))
 
     @check_arguments
     def search(
@@ -299,7 +268,7 @@ class Index:
         threshold: Cosine | None = None,
         where: str | None = None,
         mode: Mode = "hybrid",
-        rerank: Any = None,
+        rerank: ModelSource | None = None,
         explain: bool = False,
     ) -> list[Hit]:
         """Find documents by text.
@@ -311,9 +280,10 @@ class Index:
             where: SQL condition on the id and the metadata, such as ``year > 2010``.
             mode: How to rank documents: by the cosine of vectors (``dense``), by words with BM25 (``text``), or by both
                 scores together (``hybrid``).
-            rerank: Encoder, or its name or folder, that reads passages of the first 64 hits and ranks them again. The
-                open index remembers the vectors of these passages; ``threshold=`` stays a cosine of its own vectors.
-            explain: Show the sentences nearest to the query, and the words that a hit shares with it.
+            rerank: Encoder, or its name or folder, that reads passages of the first 64 hits (their beginnings if the
+                query is a document) and ranks these hits again. The open index remembers the vectors of the passages;
+                ``threshold=`` still applies to the cosine of the index's own vectors.
+            explain: Show the sentences nearest to the query, and the words shared with it.
 
         Returns:
             The hits, best first.
@@ -325,16 +295,16 @@ class Index:
         """
         if not query.strip():
             raise DataError("The query is empty.")
-        searcher = self._now()
+        searcher = self._snapshot()
         criteria = searcher.criteria(top_k, threshold, where, mode)
-        reranker = self._reranker(rerank)
-        wanted = searcher.text_query(query, explain or mode != "text")
-        return searcher.search([wanted], criteria, explain, reranker)[0]
+        reranker = self._load_reranker(rerank)
+        queries = [searcher.text_query(query, explain or mode != "text")]
+        return searcher.search(queries, criteria, explain, reranker)[0]
 
     @check_arguments
     def unknown_words(self, query: str) -> list[str]:
         """Return the words of a query that no document contains."""
-        return self._now().unknown_words(query)
+        return self._snapshot().unknown_words(query)
 
     @check_arguments
     def link(
@@ -345,7 +315,7 @@ class Index:
         threshold: Cosine | None = None,
         where: str | None = None,
         mode: Mode = "hybrid",
-        rerank: Any = None,
+        rerank: ModelSource | None = None,
         explain: bool = False,
     ) -> list[Hit]:
         """Find documents that are similar to query documents. Query documents are never hits.
@@ -353,85 +323,69 @@ class Index:
         Args:
             documents: The query documents: ids of the index, paths of files, or texts, tried in this order. Several
                 form one query: the mean of their vectors, and the words of all.
-            top_k: Number of hits (default: 10, or all with ``threshold=``).
-            threshold: Lowest cosine of a hit. All documents are then compared, without an approximate index.
-            where: SQL condition on the id and the metadata, such as ``year > 2010``.
-            mode: How to rank documents: by the cosine of vectors (``dense``), by words with BM25 (``text``), or by both
-                scores together (``hybrid``).
-            rerank: Encoder, or its name or folder, that reads the beginnings of the first 64 hits and ranks them again.
-                While the index is open, it remembers their vectors; ``threshold=`` stays a cosine of the index's own
-                vectors.
-            explain: Show the sentences nearest to the query, and the words that a hit shares with it.
+            top_k: Number of hits, as for :meth:`search`.
+            threshold: Lowest cosine of a hit, as for :meth:`search`.
+            where: SQL condition on the id and the metadata, as for :meth:`search`.
+            mode: How to rank documents, as for :meth:`search`.
+            rerank: Encoder that ranks the first hits again, as for :meth:`search`.
+            explain: Explain the hits, as for :meth:`search`.
 
         Returns:
             The hits, best first.
 
         Raises:
-            DataError: A query document is empty, or is one word that is neither an id nor a path.
-            ConfigurationError: An argument is out of its range, or the filter cannot be used.
-            ModelError: The model of ``rerank=`` cannot be used.
+            DataError: A query document is empty, or one word that is no id and no path. Others: see :meth:`search`.
         """
-        names: list[Any] = [documents] if isinstance(documents, (str, os.PathLike)) else list(documents)
-        if not names:
+        sources = [documents] if isinstance(documents, (str, os.PathLike)) else list(documents)
+        if not sources:
             raise DataError("There are no query documents.")
-        searcher = self._now()
+        searcher = self._snapshot()
         criteria = searcher.criteria(top_k, threshold, where, mode)
-        group = [document for name in names for document in searcher.query_documents(name)]
-        reranker = self._reranker(rerank)
+        group = [document for source in sources for document in searcher.query_documents(source)]
+        reranker = self._load_reranker(rerank)
         queries = searcher.document_queries([group], explain or mode != "text")
         return searcher.search(queries, criteria, explain, reranker)[0]
 
     @check_arguments
     def link_each(
         self,
-        source: Any,
+        source: DocumentSource,
         *,
         top_k: Count | None = None,
         threshold: Cosine | None = None,
         where: str | None = None,
         mode: Mode = "hybrid",
-        rerank: Any = None,
+        rerank: ModelSource | None = None,
     ) -> Iterator[tuple[str, list[Hit]]]:
-        """Find similar documents for each of many query documents.
-
-        Searches hundreds of vectors at once. Texts of the index are not encoded again.
+        """Find similar documents for each query document, hundreds at once. Texts of the index are not encoded again.
 
         Args:
             source: The query documents: anything that :func:`~simlte_st.data.read_documents` takes, or its reader.
-            top_k: Number of hits for each, as for :meth:`link`.
-            threshold: Lowest cosine of a hit, as for :meth:`link`.
-            where: SQL condition on the id and the metadata, as for :meth:`link`.
-            mode: How to rank documents, as for :meth:`link`.
-            rerank: Encoder that ranks the first hits again, as for :meth:`link`.
+            top_k: Number of hits for each, as for :meth:`search`.
+            threshold: Lowest cosine of a hit, as for :meth:`search`.
+            where: SQL condition on the id and the metadata, as for :meth:`search`.
+            mode: How to rank documents, as for :meth:`search`.
+            rerank: Encoder that ranks the first hits again, as for :meth:`search`.
 
         Yields:
             The id and the hits of each query document, in order.
 
         Raises:
-            DataError: The documents cannot be read. Other errors are as for :meth:`link`.
+            DataError: The documents cannot be read. Others: see :meth:`search`.
         """
-        reranker, most = self._reranker(rerank), _TOGETHER if rerank is None else _READ_TOGETHER
-        for batch in in_batches(read_documents(source), lambda one: len(one.text), _TOGETHER_CHARACTERS, most):
-            searcher = self._now()
-            queries = searcher.document_queries([[Document("", one.text)] for one in batch], mode != "text")
+        reranker = self._load_reranker(rerank)
+        for batch in query_batches(read_documents(source), reranker is not None):
+            searcher = self._snapshot()
+            queries = searcher.document_queries([[Document("", document.text)] for document in batch], mode != "text")
             criteria = searcher.criteria(top_k, threshold, where, mode)
-            found = searcher.search(queries, criteria, reranker=reranker)
-            yield from zip((one.id for one in batch), found, strict=True)
+            hits = searcher.search(queries, criteria, reranker=reranker)
+            yield from zip((document.id for document in batch), hits, strict=True)
 
-    def _reranker(self, model: Any) -> Reranker | None:
+    def _load_reranker(self, model: ModelSource | None) -> Reranker | None:
         """Return the reranker of a model, which is loaded once; None without a model."""
         if model is None:
             return None
         check_model(model)
-        if self._read_by is None or self._read_by[0] != model:
-            self._read_by = model, Reranker(Encoder(model, self._device))
-        return self._read_by[1]
-
-
-def _as_ids(ids: Sequence[str]) -> list[str]:
-    """Return normalised ids; a single one need not be in a list."""
-    try:
-        several = isinstance(ids, Iterable) and not isinstance(ids, (str, bytes))
-        return [to_name(each) or "" for each in (ids if several else [ids])]
-    except TypeError as error:
-        raise DataError(f"ids={ids!r:.200}: an id is a text or a number, not {error}.") from None
+        if self._reranker is None or self._reranker[0] != model:
+            self._reranker = model, Reranker(Encoder(model, self._device))
+        return self._reranker[1]

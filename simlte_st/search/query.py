@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import numpy as np
+from annotated_types import Interval
 from numpy.typing import NDArray
 
 from simlte_st.errors import ConfigurationError
-from simlte_st.search.store import Store
+from simlte_st.search.store import Nearest, Store
 
 T = TypeVar("T")
 
 Mode = Literal["hybrid", "dense", "text"]
+Cosine = Annotated[float, Interval(ge=-1, le=1)]
 
 TOP_K = 10
 """Number of hits without ``top_k`` and ``threshold``."""
@@ -26,8 +28,8 @@ VECTORS = 0.3
 and without passages and for an encoder, .2 to .6 give about the same results; with .3, hybrid search is never more than
 .003 of MRR behind the better of vectors and BM25. Leaving out one set at a time chooses .2 to .4."""
 
-_DEPTH = 100  # least number of documents of each list to fuse; as many standardise the scores
-_AT_ONCE = 4  # BM25 searches: on two cores, half the time of one after the other, and more gain little
+_DEPTH = 100  # minimum length of the rankings to fuse; the first 100 documents also standardise the scores
+_THREADS = 4  # of BM25 searches: on two cores, these halve the time, and more threads gain little
 _COMPARED = 16  # queries whose missing cosines are computed at once: a document may have a megabyte of vectors
 _ROUNDING = 1e-6  # a smaller deviation of cosines counts as zero
 
@@ -73,14 +75,14 @@ class Query:
 class Match:
     """A matching document with its scores, as in a hit. ``part`` is its best row by cosine.
 
-    ``passage`` is the passage that a reranker has read.
+    ``passage`` is the passage read by a reranker.
     """
 
     id: str
     score: float
     cosine: float | None
+    part: int
     bm25: float | None
-    part: int = 0
     reranked: float | None = None
     passage: str | None = None
 
@@ -88,96 +90,94 @@ class Match:
 def find_matches(store: Store, queries: Sequence[Query], criteria: Criteria) -> list[list[Match]]:
     """Return the matching documents of each query, best first; the filter must have been checked."""
     mode, top_k, threshold, where = criteria.mode, criteria.top_k, criteria.threshold, criteria.where
-    depth = top_k
-    if threshold is not None:
-        depth = None
-    elif top_k is not None and mode != "dense":
-        depth = max(top_k, _DEPTH)
-    nearest: list[dict[str, tuple[float, int]]] = [{} for _ in queries]
+    depth = None if threshold is not None else top_k
+    if depth is not None and mode != "dense":
+        depth = max(depth, _DEPTH)
+    nearest: list[Nearest] = [{} for _ in queries]
     if mode != "text":
         nearest = _nearest(store, queries, depth, threshold, where)
-    by_text: list[dict[str, float]] = [{} for _ in queries]
+    bm25_scores: list[dict[str, float]] = [{} for _ in queries]
     if mode != "dense":
-        with ThreadPoolExecutor(min(_AT_ONCE, len(queries) or 1)) as pool:  # LanceDB takes one query per call
-            by_text = list(pool.map(lambda query: _matching(store, query, depth, where), queries))
+        with ThreadPoolExecutor(min(_THREADS, len(queries) or 1)) as pool:  # LanceDB takes one query per call
+            bm25_scores = list(pool.map(lambda query: _bm25_scores(store, query, depth, where), queries))
     if threshold is not None:
-        pairs = zip(by_text, nearest, strict=True)
-        by_text = [{name: text[name] for name in text if name in near} for text, near in pairs]
+        pairs = zip(bm25_scores, nearest, strict=True)
+        bm25_scores = [{doc_id: bm25[doc_id] for doc_id in bm25 if doc_id in near} for bm25, near in pairs]
     if mode == "hybrid":
-        _compare(store, queries, nearest, by_text)
+        _add_missing_cosines(store, queries, nearest, bm25_scores)
     matches = []
-    for near, text in zip(nearest, by_text, strict=True):
-        cosines = {name: cosine for name, (cosine, _) in near.items()}
-        scores = fused_scores(cosines, text) if mode == "hybrid" else text if mode == "text" else cosines
-        names = sorted(scores, key=lambda name: (-scores[name], name))[:top_k]
-        best = {name: near.get(name, (None, 0)) for name in names}
-        matches.append([Match(name, scores[name], best[name][0], text.get(name), best[name][1]) for name in names])
+    for near, bm25 in zip(nearest, bm25_scores, strict=True):
+        cosines = {doc_id: cosine for doc_id, (cosine, _) in near.items()}
+        scores = fused_scores(cosines, bm25) if mode == "hybrid" else bm25 if mode == "text" else cosines
+        ranking = []
+        for doc_id in sorted(scores, key=lambda doc_id: (-scores[doc_id], doc_id))[:top_k]:
+            cosine, part = near.get(doc_id, (None, 0))
+            ranking.append(Match(doc_id, scores[doc_id], cosine, part, bm25.get(doc_id)))
+        matches.append(ranking)
     return matches
 
 
 def _nearest(
     store: Store, queries: Sequence[Query], depth: int | None, threshold: float | None, where: str | None
-) -> list[dict[str, tuple[float, int]]]:
+) -> list[Nearest]:
     """Return the nearest documents of each query, without its excluded ones."""
     condition = f"searched AND {where}" if where else "searched"
-    more = None if depth is None else depth + max(len(query.excluded) for query in queries)
+    limit = None if depth is None else depth + max(len(query.excluded) for query in queries)
     vectors = np.stack([query.vector for query in queries if query.vector is not None])
-    found = store.nearest_many(vectors, condition, more, threshold)
-    return [dict(islice(_others(near, query), depth)) for near, query in zip(found, queries, strict=True)]
+    nearest = store.nearest_many(vectors, condition, limit, threshold)
+    return [_first_hits(documents, query, depth) for documents, query in zip(nearest, queries, strict=True)]
 
 
-def _matching(store: Store, query: Query, depth: int | None, where: str | None) -> dict[str, float]:
-    number = store.count() if depth is None else depth + len(query.excluded)
-    found = store.matching(query.weights, f"part = 0 AND {where}" if where else "part = 0", number)
-    return dict(islice(_others(found, query), depth))
+def _bm25_scores(store: Store, query: Query, depth: int | None, where: str | None) -> dict[str, float]:
+    condition = f"part = 0 AND {where}" if where else "part = 0"
+    limit = store.count() if depth is None else depth + len(query.excluded)
+    return _first_hits(store.bm25_scores(query.weights, condition, limit), query, depth)
 
 
-def _others(found: Mapping[str, T], query: Query) -> Iterator[tuple[str, T]]:
+def _first_hits(documents: Mapping[str, T], query: Query, depth: int | None) -> dict[str, T]:
+    """Return the first ``depth`` documents that the query does not exclude."""
     excluded = {*query.excluded}
-    return ((name, value) for name, value in found.items() if name not in excluded)
+    return dict(islice((item for item in documents.items() if item[0] not in excluded), depth))
 
 
-def _compare(
-    store: Store,
-    queries: Sequence[Query],
-    nearest: Sequence[dict[str, tuple[float, int]]],
-    by_text: Sequence[Mapping[str, float]],
+def _add_missing_cosines(
+    store: Store, queries: Sequence[Query], nearest: Sequence[Nearest], bm25: Sequence[Mapping[str, float]]
 ) -> None:
-    """Add BM25's documents to the nearest ones of each query: the cosine and ``part`` of their best row."""
-    missing = [[name for name in text if name not in near] for text, near in zip(by_text, nearest, strict=True)]
+    """Add the documents found only by BM25 to the nearest ones of each query."""
+    missing = [[doc_id for doc_id in scores if doc_id not in near] for scores, near in zip(bm25, nearest, strict=True)]
     for start in range(0, len(queries), _COMPARED):
-        names = missing[start : start + _COMPARED]
-        if not any(names):
+        batch = missing[start : start + _COMPARED]
+        if not any(batch):
             continue
-        rows = store.rows_of("id", sorted({*chain.from_iterable(names)}), ["id", "part", "vector"], "searched")
-        places: dict[str, list[int]] = {}
-        for place, name in enumerate(rows["id"].to_pylist()):
-            places.setdefault(name, []).append(place)
+        rows = store.find_rows("id", sorted({*chain(*batch)}), ["id", "part", "vector"], "searched")
+        row_numbers: dict[str, list[int]] = {}
+        for number, doc_id in enumerate(rows["id"].to_pylist()):
+            row_numbers.setdefault(doc_id, []).append(number)
         parts = rows["part"].to_pylist()
         vectors = rows["vector"].combine_chunks().flatten().to_numpy().reshape(len(rows), -1)
-        for query, wanted, near in zip(queries[start:], names, nearest[start:], strict=False):
+        for query, doc_ids, near in zip(queries[start:], batch, nearest[start:], strict=False):
             assert query.vector is not None
-            for name in wanted:
-                cosines = vectors[places[name]] @ query.vector
-                near[name] = float(cosines.max()), parts[places[name][cosines.argmax()]]
+            for doc_id in doc_ids:
+                cosines = vectors[row_numbers[doc_id]] @ query.vector
+                near[doc_id] = float(cosines.max()), parts[row_numbers[doc_id][cosines.argmax()]]
 
 
-def fused_scores(cosines: Mapping[str, float], by_text: Mapping[str, float]) -> dict[str, float]:
+def fused_scores(cosines: Mapping[str, float], bm25: Mapping[str, float]) -> dict[str, float]:
     """Return the sum of each document's standardised BM25 score and its weighted, standardised cosine.
 
-    Means and deviations are those of the first documents of either list, so that they do not depend on the size of the
-    corpus or on ``top_k=``. Those of BM25 include documents without any word of the query, so a rare word can outweigh
-    all vectors.
+    Means and deviations are those of the first documents of either ranking, so that they do not depend on the size of
+    the corpus or on ``top_k=``. Those of BM25 include documents without any word of the query, so a rare word can
+    outweigh all vectors.
 
     Args:
         cosines: Cosines of all documents, nearest first.
-        by_text: BM25 scores of the documents with words of the query, highest first.
+        bm25: BM25 scores of the documents with words of the query, highest first.
     """
-    first = {*islice(cosines, _DEPTH), *islice(by_text, _DEPTH)}
-    among = np.array([name in first for name in cosines], dtype=bool)
-    words = np.array([by_text.get(name, 0.0) for name in cosines])
+    first = {*islice(cosines, _DEPTH), *islice(bm25, _DEPTH)}
+    is_first = np.array([doc_id in first for doc_id in cosines], dtype=bool)
+    words = np.array([bm25.get(doc_id, 0.0) for doc_id in cosines])
     near = np.array([*cosines.values()])
-    scores = z_scores(words, np.sort(words[among])[-_DEPTH:]) + VECTORS * z_scores(near, near[among])
+    scores = z_scores(words, np.sort(words[is_first])[-_DEPTH:]) + VECTORS * z_scores(near, near[is_first])
     return dict(zip(cosines, scores.tolist(), strict=True))
 
 

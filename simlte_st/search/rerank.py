@@ -57,56 +57,61 @@ class Reranker:
                 "encoder."
             )
         self._vectors = RememberedVectors(encoder.documents)
-        self._passages = lru_cache(_REMEMBERED)(self._cut)
+        self._passages = lru_cache(_REMEMBERED)(self._split)
 
     def __call__(
         self, query: Query, matches: Sequence[Match], texts: Mapping[str, str], rareness: Callable[[str], float]
     ) -> list[Match]:
         """Return matches by their new scores, best first; matches that were not read keep their order."""
-        first = matches[:READ_HITS]
-        words = {
-            next(filter(word.startswith, terms), word): min(map(rareness, terms))
-            for word, terms in terms_by_word(query.words).items()
-        }
-        wanted = None if query.documents else words
-        pieces = [(one.id, piece) for one in first for piece in self._worth_reading(texts[one.id], wanted)]
+        if not matches:
+            return []
+        candidates = matches[:READ_HITS]
+        weights = None if query.documents else _word_weights(query, rareness)
+        passages = [(match.id, passage) for match in candidates for passage in self._select(texts[match.id], weights)]
+        encoder, documents = self._encoder, query.documents
+        vector = unit_mean(encoder.documents(documents)) if documents else encoder.query(query.text)
+        cosines = self._vectors([passage for _, passage in passages]) @ vector
         best: dict[str, tuple[float, str]] = {}
-        if pieces:
-            encoder, documents = self._encoder, query.documents
-            vector = unit_mean(encoder.documents(documents)) if documents else encoder.query(query.text)
-            cosines = self._vectors([piece for _, piece in pieces]) @ vector
-            for (name, piece), cosine in zip(pieces, cosines.tolist(), strict=True):
-                best[name] = max((cosine, piece), best.get(name, (cosine, piece)))
-        read = np.array([best[one.id][0] for one in first])
-        scores = z_scores(np.array([one.score for one in first])) + ENCODER * z_scores(read)
-        found = []
-        for one, score in zip(first, scores.tolist(), strict=True):
-            cosine, piece = best[one.id]
-            whole = len(piece.split()) == len(texts[one.id].split())
-            found.append(replace(one, score=score, reranked=cosine, passage=None if whole else piece))
-        found.sort(key=lambda one: (-one.score, one.id))
-        return [*found, *(replace(one, score=found[-1].score) for one in matches[READ_HITS:])]
+        for (doc_id, passage), cosine in zip(passages, cosines.tolist(), strict=True):
+            best[doc_id] = max(best.get(doc_id, (cosine, passage)), (cosine, passage))
+        first_scores = z_scores(np.array([match.score for match in candidates]))
+        scores = first_scores + ENCODER * z_scores(np.array([best[match.id][0] for match in candidates]))
+        reranked = []
+        for match, score in zip(candidates, scores.tolist(), strict=True):
+            cosine, passage = best[match.id]
+            is_whole = len(passage.split()) == len(texts[match.id].split())
+            reranked.append(replace(match, score=score, reranked=cosine, passage=None if is_whole else passage))
+        reranked.sort(key=lambda match: (-match.score, match.id))
+        return [*reranked, *(replace(match, score=reranked[-1].score) for match in matches[READ_HITS:])]
 
-    def _worth_reading(self, text: str, words: Mapping[str, float] | None) -> list[str]:
-        """Return the first passage and the one with the highest weight of words; the beginning without words."""
-        if words is None:
-            return [self._passages(text, BEGINNING_TOKENS)[0]]
+    def _select(self, text: str, weights: Mapping[str, float] | None) -> list[str]:
+        """Return the first passage and the one with the highest weight of words; without words, the beginning."""
+        if weights is None:
+            return self._passages(text, BEGINNING_TOKENS)[:1]
 
         def score(passage: str) -> float:
             lower = passage.lower()
-            return sum(weight for word, weight in words.items() if word in lower)
+            return sum(weight for word, weight in weights.items() if word in lower)
 
         passages = self._passages(text, PASSAGE_TOKENS)
         return list(dict.fromkeys([passages[0], max(passages, key=score)]))
 
-    def _cut(self, text: str, tokens: int) -> list[str]:
-        """Cut a text into runs of whole sentences.
+    def _split(self, text: str, tokens: int) -> list[str]:
+        """Split a text into runs of whole sentences.
 
         Sentences end at full stops, and tokens are estimated: for a paper, this takes 4 ms of a core, while Punkt and
         the tokenizer take 25 ms, too long for 64 hits.
         """
-        sentences = segment_document(Document("", text), _END.split)
-        return list(sentence_runs(sentences, min(tokens, self._encoder.budget or tokens))) or [text]
+        document = segment_document(Document("", text), _END.split)
+        return list(sentence_runs(document, min(tokens, self._encoder.budget or tokens))) or [text]
+
+
+def _word_weights(query: Query, rareness: Callable[[str], float]) -> dict[str, float]:
+    """Return the weight of each word of a query; a word is replaced by its stem if it begins with it."""
+    return {
+        next(filter(word.startswith, terms), word): min(map(rareness, terms))
+        for word, terms in terms_by_word(query.words).items()
+    }
 
 
 def unit_mean(vectors: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -1,6 +1,6 @@
 """The columns of an index: its own, and typed columns of the documents' metadata for filters.
 
-LanceDB only compares a column with a literal of its exact type. In our filters, dates and times are text of any
+LanceDB compares a column only with a literal of its exact type. In our filters, dates and times are text of any
 precision and time zone, a date means the whole day, and integers can be compared with 3.5. :func:`typed_literals`
 rewrites these literals for LanceDB.
 """
@@ -15,7 +15,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime, timedelta, timezone
-from typing import Any
+from itertools import chain
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -31,11 +32,14 @@ _HIT = "query rank score cosine bm25 reranked beginning snippet sentences words"
 RESERVED = frozenset((*OWN_COLUMNS, *_HIT.split()))
 """Names of the index's own columns, and of the other fields of a hit."""
 
-MOST_COLUMNS = 256
-"""Maximum number of metadata columns; the most frequent ones are kept, as more would make the table slow."""
+MAX_COLUMNS = 256
+"""Maximum number of metadata columns; the most frequent ones are kept, because more would make the table slow."""
+
+Value: TypeAlias = bool | int | float | str | bytes | date | None
+"""A value of the metadata, after conversion to a few types."""
 
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
-_TRUTH = {"true": True, "false": False}
+_BOOLEANS = {"true": True, "false": False}
 _LARGEST = 2**63
 _ENDS = (1, 9999)  # years in which a change of time zone may overflow
 
@@ -47,7 +51,7 @@ _CONDITION = regex.compile(
     rf"(?P<column>{_COLUMN})\s*(?P<operator>{_OPERATOR})\s*(?P<value>{_LITERAL})"
     rf"|(?P<value>{_LITERAL})\s*(?P<reverse>{_OPERATOR})\s*(?P<column>{_COLUMN})"
     rf"|(?P<column>{_COLUMN})\s+(?P<not>NOT\s+)?BETWEEN\s+(?P<low>{_LITERAL})\s+AND\s+(?P<high>{_LITERAL})"
-    rf"|(?P<column>{_COLUMN})\s+(?P<not>NOT\s+)?IN\s*\(\s*(?P<one>{_LITERAL})(?:\s*,\s*(?P<one>{_LITERAL}))*\s*\)"
+    rf"|(?P<column>{_COLUMN})\s+(?P<not>NOT\s+)?IN\s*\(\s*(?P<element>{_LITERAL})(?:\s*,\s*(?P<element>{_LITERAL}))*\s*\)"
     rf"|(?<=(?:{_OPERATOR}|[(,]|\b(?:AND|OR|BETWEEN))\s*)(?P<plus>\+\s*)(?=[\d.])"
     rf"|(?P<column>{_COLUMN})(?:(?=\s*(?:{_OPERATOR}|(?:NOT\s+)?(?:BETWEEN\s|IN\s*\())\s*(?P<bare>[-+.]?\d[-+.\w]*))|)"
     rf"|(?P<number>(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)(?:(?=\s*(?:{_OPERATOR})\s*(?P<column>{_COLUMN}))|)"
@@ -55,7 +59,7 @@ _CONDITION = regex.compile(
     regex.IGNORECASE,
 )
 
-_WRITTEN = {
+_NOTATIONS = {
     ("string", "utf8"): "text in quotes, such as 'news'",
     ("int", "float", "double"): "a number without quotes",
     ("bool",): "true or false",
@@ -81,7 +85,7 @@ def own_schema(dimension: int) -> pa.Schema:
 
 
 def column_name(name: str) -> str:
-    """Return the name of a source's column in the index, which needs no quotes in filters.
+    """Return the name that a source's column gets in the index, which needs no quotes in filters.
 
     Characters other than letters with marks, digits and underscores become underscores. A reserved name gets the suffix
     ``_``; a name that begins with a digit or an underscore gets the prefix ``x``.
@@ -98,69 +102,68 @@ class Metadata:
     The first values of a column determine its type: boolean, integer, float, date, time with or without a time zone, or
     text. Values keep the type of their source. In sources without types, such as CSV, a text becomes a number or a
     boolean if it is exactly that value's notation: "1.10" and "007" stay text. Decimals become floats, lists and
-    structs become JSON, everything else becomes text. Binary values are dropped.
+    structs become JSON, and everything else becomes text. Binary values are dropped.
 
     Args:
-        schema: The columns that the index has.
-        wanted: The source's columns to keep, or paths into structs; None for all, up to :data:`MOST_COLUMNS`.
+        schema: The columns of the index so far.
+        columns: The source's columns to keep, or paths into structs; None for all, up to :data:`MAX_COLUMNS`.
 
     Attributes:
         types: The type of each column.
         misfits: The number of dropped values, by column.
     """
 
-    def __init__(self, schema: pa.Schema, wanted: Sequence[str] | None = None) -> None:
+    def __init__(self, schema: pa.Schema, columns: Sequence[str] | None = None) -> None:
         self.types: dict[str, pa.DataType] = {field.name: field.type for field in schema}
         self.misfits: Counter[str] = Counter()
-        self._wanted = None if wanted is None else list(wanted)
+        self._columns = None if columns is None else list(columns)
 
     def check_names(self, documents: Iterable[Document]) -> None:
-        """Raise a DataError if the first documents lack a named column."""
-        all_values = [document.metadata or {} for document in documents]
-        there = {source: None for values in all_values for source in values}
-        for name in self._wanted or ():
-            if all(value_at(values, name) is MISSING for values in all_values):
-                raise DataError(
-                    f"The documents have no column {name!r}. Their columns are: {', '.join(there) or 'none'}."
-                )
+        """Raise a DataError if the first documents lack a requested column."""
+        metadata = [document.metadata or {} for document in documents]
+        for name in self._columns or ():
+            if all(value_at(values, name) is MISSING for values in metadata):
+                names = ", ".join(dict.fromkeys(chain(*metadata))) or "none"
+                raise DataError(f"The documents have no column {name!r}. Their columns are: {names}.")
 
     def learn(self, documents: Iterable[Document]) -> list[pa.Field]:
         """Return new columns with their types."""
-        first_values: dict[str, list[Any]] = {}
+        first_values: dict[str, list[Value]] = {}
         sources: dict[str, str] = {}
         for document in documents:
-            for source, value in self._own(document).items():
+            for source, value in self._select_values(document).items():
                 name = column_name(source)
                 if sources.setdefault(name, source) != source:
                     raise DataError(f"The columns {sources[name]!r} and {source!r} would both be {name!r}: rename one.")
                 if name not in self.types and value not in (None, "") and not isinstance(value, bytes):
                     first_values.setdefault(name, []).append(value)
-        kept = sorted(first_values, key=lambda name: -len(first_values[name]))[: MOST_COLUMNS - len(self.types)]
-        fields = [pa.field(name, _infer_type(values)) for name, values in first_values.items() if name in kept]
+        by_frequency = sorted(first_values, key=lambda name: -len(first_values[name]))
+        names = {*by_frequency[: MAX_COLUMNS - len(self.types)]}
+        fields = [pa.field(name, _infer_type(values)) for name, values in first_values.items() if name in names]
         self.types.update({field.name: field.type for field in fields})
         return fields
 
-    def values(self, document: Document) -> dict[str, Any]:
+    def values(self, document: Document) -> dict[str, Value]:
         """Return a document's values by column; None for a missing value, or one that does not fit."""
-        own = {column_name(source): value for source, value in self._own(document).items()}
-        fitted = {name: _fit(own.get(name), kind) for name, kind in self.types.items()}
-        self.misfits.update(n for n, value in own.items() if fitted.get(n) is None and value not in (None, ""))
+        values = {column_name(source): value for source, value in self._select_values(document).items()}
+        fitted = {name: _fit(values.get(name), kind) for name, kind in self.types.items()}
+        self.misfits.update(n for n, value in values.items() if fitted.get(n) is None and value not in (None, ""))
         return fitted
 
-    def _own(self, document: Document) -> dict[str, Any]:
-        """Return the wanted values of a document, converted to a few types."""
-        own = document.metadata or {}
-        found = {name: value_at(own, name) for name in (own if self._wanted is None else self._wanted)}
-        return {name: _plain(value) for name, value in found.items() if value is not MISSING}
+    def _select_values(self, document: Document) -> dict[str, Value]:
+        """Return the values of the requested columns of a document, converted to a few types."""
+        metadata = document.metadata or {}
+        values = {name: value_at(metadata, name) for name in (metadata if self._columns is None else self._columns)}
+        return {name: _convert(value) for name, value in values.items() if value is not MISSING}
 
 
-def _plain(value: Any) -> bool | int | float | str | bytes | date | None:
+def _convert(value: Any) -> Value:
     """Return a value converted to one of a few types; None if it is missing."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):  # these two are pandas'
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):  # pandas' missing values
         return None
     if isinstance(value, np.datetime64):
         value = value.astype("datetime64[us]").item()
-    elif hasattr(value, "to_pydatetime"):  # of pandas
+    elif hasattr(value, "to_pydatetime"):  # a pandas Timestamp
         value = value.to_pydatetime(warn=False)
     elif isinstance(value, np.generic):
         value = value.item()
@@ -171,13 +174,13 @@ def _plain(value: Any) -> bool | int | float | str | bytes | date | None:
     if isinstance(value, int) and abs(value) >= _LARGEST:
         return str(value)
     if isinstance(value, (bool, int, float)):
-        return value if value == value else None  # NaN is not
+        return value if value == value else None  # NaN differs from itself
     text = json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, (list, dict)) else value
     text = text if isinstance(text, str) else str(text)
     return type(text)(to_nfc(text))  # an UntypedText stays one
 
 
-def _infer_type(values: list[Any]) -> pa.DataType:
+def _infer_type(values: list[Value]) -> pa.DataType:
     for kind in (pa.bool_(), pa.int64(), pa.float64()):
         if all(_fit(value, kind) is not None for value in values):
             return kind
@@ -189,7 +192,7 @@ def _infer_type(values: list[Any]) -> pa.DataType:
     return pa.infer_type(times or days)
 
 
-def _fit(value: bool | int | float | str | bytes | date | None, kind: pa.DataType) -> Any:
+def _fit(value: Value, kind: pa.DataType) -> Value:
     """Return a value in a column's type; None if it does not fit."""
     if value is None or isinstance(value, bytes):
         return None
@@ -199,7 +202,7 @@ def _fit(value: bool | int | float | str | bytes | date | None, kind: pa.DataTyp
         return _fit_moment(value, kind)
     if isinstance(value, str):  # in a source without types, a text may represent a value
         text = value.strip() if isinstance(value, UntypedText) else ""
-        value = _TRUTH.get(text.lower()) if kind == pa.bool_() else _number(text)
+        value = _BOOLEANS.get(text.lower()) if kind == pa.bool_() else _number(text)
     if kind == pa.bool_() or isinstance(value, bool) or not isinstance(value, (int, float)):
         return value if kind == pa.bool_() and isinstance(value, bool) else None
     if kind == pa.float64():
@@ -207,7 +210,7 @@ def _fit(value: bool | int | float | str | bytes | date | None, kind: pa.DataTyp
     return int(value) if isinstance(value, int) or (value.is_integer() and abs(value) < _LARGEST) else None
 
 
-def _fit_moment(value: Any, kind: pa.DataType) -> date | None:
+def _fit_moment(value: object, kind: pa.DataType) -> date | None:
     if not isinstance(value, date):
         return None
     if pa.types.is_date(kind):
@@ -217,7 +220,7 @@ def _fit_moment(value: Any, kind: pa.DataType) -> date | None:
     return value if (value.tzinfo is None) == (kind.tz is None) else None
 
 
-def _as_text(value: Any) -> str:
+def _as_text(value: Value) -> str:
     if isinstance(value, date):
         return value.isoformat()
     return str(value) if isinstance(value, str) else json.dumps(value)
@@ -236,10 +239,10 @@ def _number(text: str) -> int | float | None:
 
 def read_moment(text: str) -> date | None:
     """Parse an ISO 8601 date or time; None if it is not one."""
-    written = regex.sub("[zZ]$", "+00:00", text.strip())  # Python 3.10 does not accept Z
-    for read in (date.fromisoformat, datetime.fromisoformat):
+    text = regex.sub("[zZ]$", "+00:00", text.strip())  # Python 3.10 does not accept Z
+    for parse in (date.fromisoformat, datetime.fromisoformat):
         with contextlib.suppress(ValueError):
-            return read(written)
+            return parse(text)
     return None
 
 
@@ -264,15 +267,14 @@ def typed_literals(where: str, schema: pa.Schema) -> str:
     Raises:
         ConfigurationError: A value does not have the notation of its column's type.
     """
-    names = {field.name.lower(): field for field in schema}
+    fields = {field.name.lower(): field for field in schema}
 
-    def condition(match: regex.Match[str]) -> str:
-        field = names.get((match["column"] or "").strip('"`').lower())
+    def rewrite(match: regex.Match[str]) -> str:
+        field = fields.get((match["column"] or "").strip('"`').lower())
         bare, number = match["bare"] or match["number"], match["number"]
         if bare and field is not None and not (pa.types.is_integer(field.type) or pa.types.is_floating(field.type)):
-            raise ConfigurationError(
-                f"The filter compares {field.name} with {bare}: write {describe_notation(field.type)}."
-            )
+            notation = describe_notation(field.type)
+            raise ConfigurationError(f"The filter compares {field.name} with {bare}: write {notation}.")
         if match["plus"]:
             return ""  # LanceDB does not accept a plus sign
         if number:
@@ -283,23 +285,26 @@ def typed_literals(where: str, schema: pa.Schema) -> str:
         column: str = match["column"] if is_plain else f"`{field.name}`"
         if pa.types.is_temporal(field.type) and match["value"]:
             operator = match["operator"] or match["reverse"].translate(_REVERSED)
-            return _compared(column, operator, match["value"], field.type)
-        if pa.types.is_temporal(field.type) and (match["low"] or match["one"]):
-            pairs = [("=", one) for one in match.captures("one")] or [(">=", match["low"]), ("<=", match["high"])]
-            joined = (" AND " if match["low"] else " OR ").join(_compared(column, *pair, field.type) for pair in pairs)
-            return f"({'NOT ' if match['not'] else ''}({joined}))"
-        start, end = (place - match.start() for place in match.span("column"))
+            return _compare_moments(column, operator, match["value"], field.type)
+        if pa.types.is_temporal(field.type) and (match["low"] or match["element"]):
+            pairs = [("=", element) for element in match.captures("element")]
+            pairs = pairs or [(">=", match["low"]), ("<=", match["high"])]
+            conditions = (_compare_moments(column, *pair, field.type) for pair in pairs)
+            return f"({'NOT ' if match['not'] else ''}({(' AND ' if match['low'] else ' OR ').join(conditions)}))"
+        start, end = (offset - match.start() for offset in match.span("column"))
         return f"{match[0][:start]}{column}{match[0][end:]}"
 
-    return str(_CONDITION.sub(condition, where))
+    return str(_CONDITION.sub(rewrite, where))
 
 
-def describe_notation(kind: Any) -> str:
+def describe_notation(kind: object) -> str:
     """Describe the notation of a type's values in filters; the type is Arrow's or a LanceDB name."""
-    return next((said for names, said in _WRITTEN.items() if str(kind).lower().startswith(names)), "another value")
+    name = str(kind).lower()
+    return next((notation for names, notation in _NOTATIONS.items() if name.startswith(names)), "another value")
 
 
-def _compared(column: str, operator: str, literal: str, kind: pa.DataType) -> str:
+def _compare_moments(column: str, operator: str, literal: str, kind: pa.DataType) -> str:
+    """Return the condition that compares a column with a date or time."""
     text = literal[literal.index("'") + 1 : -1]
     moment = read_moment(text)
     if moment is None:
@@ -322,9 +327,9 @@ def _compared(column: str, operator: str, literal: str, kind: pa.DataType) -> st
 
 
 def _timestamp(moment: datetime, kind: pa.DataType) -> str:
-    """Return a time as an SQL literal; with a time zone, for a column without one, in UTC."""
+    """Return a time as an SQL literal; a time with a zone is converted to UTC."""
     if moment.tzinfo is not None and moment.year not in _ENDS:
         moment = moment.astimezone(timezone.utc)
     moment = moment.replace(tzinfo=None)
-    written, zone = moment.isoformat(timespec="microseconds"), "None" if kind.tz is None else 'Some("UTC")'
-    return f"arrow_cast('{written}{'Z' * (kind.tz is not None)}', 'Timestamp(Microsecond, {zone})')"
+    text, zone = moment.isoformat(timespec="microseconds"), "None" if kind.tz is None else 'Some("UTC")'
+    return f"arrow_cast('{text}{'Z' * (kind.tz is not None)}', 'Timestamp(Microsecond, {zone})')"

@@ -1,8 +1,8 @@
 """The tables of an index, in LanceDB: writing, reading, and finding the nearest rows.
 
-LanceDB is embedded, lives in a folder, may exceed the memory, and has vectors (exact or by an approximate index),
-columns to filter by and BM25 in one table whose commits are atomic. FAISS and hnswlib hold vectors only, and in memory;
-Chroma and Qdrant need a server, or everything in memory, for the same.
+LanceDB is embedded, stores its tables in a folder, and handles more data than fits in memory. One table with atomic
+commits has vectors (compared exactly or through an approximate index), columns to filter by, and BM25. FAISS and
+hnswlib hold only vectors, in memory; for the same, Chroma and Qdrant need a server or everything in memory.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 from math import ceil, sqrt
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -31,17 +31,20 @@ from simlte_st.words.sentences import PunktSegmenter, make_segmenter
 
 T = TypeVar("T")
 
+Nearest: TypeAlias = dict[str, tuple[float, int]]
+"""Documents by id, with the cosine and the ``part`` of their nearest row."""
+
 TABLE = "documents"
 
 PUNKT_FILE = "punkt.json"
 """Parameters of the sentence segmenter, learned when sentences are first needed."""
 
 _INDICES = {"terms": "terms_idx", "vector": "vector_idx", "searched": "searched_idx"}
-_FEWEST_FILES, _MOST_FILES = 16, 64  # small files to tolerate: 14 make a search among 800 rows 1.4 times slower
+_MIN_FILES, _MAX_FILES = 16, 64  # tolerated small files: 14 make a search among 800 rows 1.4 times slower
 _UNINDEXED = 0.125  # share of the rows, up to _FEW, that the indices may lack
 _OLD = timedelta(minutes=2)  # how long a running search can read the files of its version
-_VALUES = 1000  # per list in an SQL condition
-_ROUNDING = 1e-6  # each way of searching rounds a pair's cosine differently
+_MAX_VALUES = 1000  # in a list of an SQL condition
+_ROUNDING = 1e-6  # exact and approximate searches round the same cosine differently
 
 APPROXIMATE_FROM = 50_000
 """Number of rows above which vectors get an approximate index (IVF); comparing fewer is fast."""
@@ -51,16 +54,16 @@ PROBES = 100
 (``benchmarks.index_scale``)."""
 
 _FEW = 100  # rows
-_MOST_SEGMENTS = 8  # before an index is rebuilt: with eight, a query takes up to twice as long as with one
+_MAX_SEGMENTS = 8  # before an index is rebuilt: with eight, a query takes up to twice as long as with one
 
 _QUOTED = re.compile(r"'(?:[^']|'')*'")
 _REFUSED = re.compile(r"^.*(?:[Ee]rror|[Ii]nput|planning)[:,] (?:resolving filter expression .*input: )?", re.DOTALL)
-_OTHER_TYPE = re.compile(r"Received literal \w+\((.*)\) and could not convert to literal of type '(.*)'")
+_LITERAL_TYPE = re.compile(r"Received literal \w+\((.*)\) and could not convert to literal of type '(.*)'")
 _UNSUPPORTED = {
     r"to coerce .* I?LIKE": "LIKE compares text, and this column has another type: use =, <, > or BETWEEN",
     r"is not supported|not implemented": "it may have comparisons, IN, BETWEEN, LIKE, IS NULL, AND, OR and NOT",
 }
-"""Patterns of LanceDB's messages, and our words for them."""
+"""Explanations of LanceDB's messages, by pattern."""
 
 _HINTS = {
     "read": "If it is a copy, copy it again; otherwise index the documents again, in another folder.",
@@ -69,25 +72,25 @@ _HINTS = {
 
 
 @contextmanager
-def store_errors(folder: Path, what: str) -> Iterator[None]:
-    """Turn LanceDB's errors, of three classes, into ours; ``what`` is "read" or "written"."""
+def store_errors(folder: Path, action: Literal["read", "written"]) -> Iterator[None]:
+    """Turn LanceDB's errors, which have three classes, into :class:`~simlte_st.errors.StoreError`."""
     try:
         yield
     except (OSError, RuntimeError, ValueError) as error:
         refuse_full_disk(f"The index {folder}", error)
-        raise StoreError(f"The index {folder} cannot be {what}: {_first_line(error)}. {_HINTS[what]}") from error
+        raise StoreError(f"The index {folder} cannot be {action}: {_first_line(error)}. {_HINTS[action]}") from error
 
 
 def _first_line(error: Exception) -> str:
-    """Return the first line of a message, without locations in LanceDB's source."""
+    """Return the first line of a message, without the location in LanceDB's source."""
     line = next(iter(str(error).splitlines()), type(error).__name__)
     return re.sub(r",? /\S+\.rs:\d+.*", "", line).rstrip(". ")
 
 
-def read_part(folder: Path, name: str, make: Callable[[Any], T]) -> T:
+def read_index_file(folder: Path, name: str, parse: Callable[[Any], T]) -> T:
     """Read a JSON file of an index."""
     try:
-        return make(read_json(folder / name))
+        return parse(read_json(folder / name))
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise StoreError(f"{folder / name} is missing or damaged. {_HINTS['read']}") from error
 
@@ -98,9 +101,9 @@ def text_hash(text: str) -> str:
 
 
 def sql_in(column: str, values: Iterable[str]) -> str:
-    """Return the SQL condition that a column holds one of several texts."""
-    listed = ", ".join("'{}'".format(value.replace("'", "''")) for value in values)
-    return f"{column} IN ({listed})" if listed else "false"
+    """Return the SQL condition that a column has one of several texts."""
+    literals = ", ".join("'{}'".format(value.replace("'", "''")) for value in values)
+    return f"{column} IN ({literals})" if literals else "false"
 
 
 class Store:
@@ -111,17 +114,17 @@ class Store:
 
     @classmethod
     def create(cls, folder: Path, dimension: int) -> Store:
-        """Make an empty table."""
+        """Create an empty table."""
         with store_errors(folder, "written"):
             store = cls(folder, open_database(folder).create_table(TABLE, schema=own_schema(dimension)))
             store._make_index("terms")
         return store
 
     @classmethod
-    def open(cls, folder: Path, alone: bool = False) -> Store:
-        """Open the table, ``alone`` if no other process writes meanwhile."""
+    def open(cls, folder: Path, exclusive: bool = False) -> Store:
+        """Open the table, ``exclusive`` if no other process writes in the meantime."""
         with store_errors(folder, "read"):
-            return cls(folder, open_database(folder, alone).open_table(TABLE))
+            return cls(folder, open_database(folder, exclusive).open_table(TABLE))
 
     def snapshot(self) -> Store:
         """Return a snapshot of the table, for consistent reads."""
@@ -131,19 +134,18 @@ class Store:
         return store
 
     def segmenter(self, language: str | None = None, texts: Sequence[str] = ()) -> PunktSegmenter:
-        """Return the segmenter of sentences; the first call learns it from texts (default: of the index)."""
+        """Return the sentence segmenter, learned on the first call from texts (default: a sample of the index)."""
         if (self.folder / PUNKT_FILE).exists():
-            return read_part(self.folder, PUNKT_FILE, PunktSegmenter.from_dict)
+            return read_index_file(self.folder, PUNKT_FILE, PunktSegmenter.from_dict)
         if not texts:
-            ids = sorted(self.rows("part = 0", ["id"])["id"].to_pylist())
-            names = np.random.default_rng(0).permutation(ids).tolist()
-            groups = (self.table(["text"], names[start : start + _FEW]) for start in range(0, len(names), _FEW))
-            texts, _ = peek((text for group in groups for text in group["text"].to_pylist()), len)
-        learned = make_segmenter("punkt", lambda: texts, language) if texts else PunktSegmenter()
-        assert isinstance(learned, PunktSegmenter)
+            ids = np.random.default_rng(0).permutation(self.ids()).tolist()
+            tables = (self.table(["text"], ids[start : start + _FEW]) for start in range(0, len(ids), _FEW))
+            texts, _ = peek((text for table in tables for text in table["text"].to_pylist()), len)
+        segmenter = make_segmenter("punkt", lambda: texts, language) if texts else PunktSegmenter()
+        assert isinstance(segmenter, PunktSegmenter)
         with suppress(PermissionError):  # readers may lack write permission
-            write_json(self.folder / PUNKT_FILE, learned.to_dict())
-        return learned
+            write_json(self.folder / PUNKT_FILE, segmenter.to_dict())
+        return segmenter
 
     def metadata(self) -> pa.Schema:
         """Return the columns of the metadata."""
@@ -151,34 +153,34 @@ class Store:
             return pa.schema([field for field in self._table.schema if field.name not in OWN_COLUMNS])
 
     def add_columns(self, fields: Sequence[pa.Field]) -> None:
-        """Add columns, null in all rows."""
+        """Add columns that are null in all rows."""
         with store_errors(self.folder, "written"):
             self._table.add_columns(pa.schema(fields))
 
     def merge(self, rows: pa.Table) -> None:
-        """Write all rows of some documents in one commit, in place of all rows with the same ids."""
+        """Write all rows of some documents in one commit; they replace all rows with the same ids."""
         ids = sql_in("id", rows["id"].unique().to_pylist())
         with store_errors(self.folder, "written"):
             if self._table.count_rows(ids):
                 merge = self._table.merge_insert(["id", "part"]).when_matched_update_all().when_not_matched_insert_all()
                 merge.when_not_matched_by_source_delete(ids).execute(rows)
-            else:  # faster than a merge, which depends on the number of rows
+            else:  # faster than a merge, whose time grows with the table
                 self._table.add(rows)
             self._join_files()
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete all rows of documents."""
         with store_errors(self.folder, "written"):
-            for start in range(0, len(ids), _VALUES):
-                self._table.delete(sql_in("id", ids[start : start + _VALUES]))
-                self._join_files(self._table.version % _MOST_FILES == 0)  # deletions add no files
+            for start in range(0, len(ids), _MAX_VALUES):
+                self._table.delete(sql_in("id", ids[start : start + _MAX_VALUES]))
+                self._join_files(self._table.version % _MAX_FILES == 0)  # deletions add versions, but no files
 
     def tidy(self) -> None:
         """Update the search indices that lack many rows.
 
-        Rows outside an index are still found, but more slowly, and BM25 ignores them when it weighs words. An index is
-        rebuilt if most rows are new, since LanceDB would keep what it learned from a few rows, or if the number of its
-        partitions no longer fits.
+        Rows outside an index are still found, but more slowly, and BM25 ignores them when it weights words. An index is
+        rebuilt if most rows are new, since LanceDB would keep the partitions learned from a few rows, or if its number
+        of partitions no longer fits.
         """
         with store_errors(self.folder, "written"):
             rows, unindexed = self._table.count_rows(), 0
@@ -186,7 +188,7 @@ class Store:
                 stats = self._table.index_stats(name)
                 if stats is None and (column == "terms" or rows < APPROXIMATE_FROM):
                     continue
-                if stats is None or stats.num_unindexed_rows > stats.num_indexed_rows or self._outgrown(column, rows):
+                if stats is None or stats.num_unindexed_rows > stats.num_indexed_rows or self._outgrows(column, rows):
                     self._make_index(column)
                 else:
                     unindexed = max(unindexed, stats.num_unindexed_rows)
@@ -198,37 +200,32 @@ class Store:
         The time does not depend on the number of new rows, so it is done once for many commits.
         """
         table = self._table
-        small = table.stats()["fragment_stats"]["num_small_fragments"]
-        most = min(_MOST_FILES, max(_FEWEST_FILES, partition_size(table.count_rows())))
-        if now or small > most:
+        small_files = table.stats()["fragment_stats"]["num_small_fragments"]
+        if now or small_files > min(_MAX_FILES, max(_MIN_FILES, partition_size(table.count_rows()))):
             table.optimize(cleanup_older_than=_OLD)
-            self._table = open_database(self.folder, True).open_table(
-                TABLE
-            )  # the old table keeps files of old indices open
+            # A new table, because the old one keeps the files of old indices open.
+            self._table = open_database(self.folder, exclusive=True).open_table(TABLE)
 
-    def _outgrown(self, column: str, rows: int) -> bool:
+    def _outgrows(self, column: str, rows: int) -> bool:
+        """Return whether an index of vectors has the wrong number of partitions, or too many segments."""
         if column != "vector":
             return False
-        index = next(each for each in self._table.list_indices() if each.name == _INDICES[column])
-        made_for = (2 * (index.index_details or {}).get("target_partition_size", 0)) ** 2
-        return not made_for / 2 < rows < made_for * 2 or index.num_segments >= _MOST_SEGMENTS
+        index = next(index for index in self._table.list_indices() if index.name == _INDICES[column])
+        planned_rows = (2 * (index.index_details or {}).get("target_partition_size", 0)) ** 2
+        return not planned_rows / 2 < rows < planned_rows * 2 or index.num_segments >= _MAX_SEGMENTS
 
     def _make_index(self, column: str) -> None:
         kinds = require("lancedb.index", "index", "indexes")
         size = partition_size(self._table.count_rows())
         configs = {
             "terms": kinds.FTS(  # documents and queries have been analysed
-                base_tokenizer="whitespace",
-                max_token_length=None,
-                lower_case=False,
-                stem=False,
-                remove_stop_words=False,
-                ascii_folding=False,
+                base_tokenizer="whitespace", max_token_length=None, lower_case=False, stem=False,
+                remove_stop_words=False, ascii_folding=False,
             ),
-            # Whole vectors, so that cosines are exact.
+            # Uncompressed vectors, so that cosines are exact.
             "vector": kinds.IvfFlat(distance_type="cosine", target_partition_size=size),
-            "searched": kinds.Bitmap(),  # otherwise each search spends half of its time reading the column
-        }
+            "searched": kinds.Bitmap(),  # without it, each search spends half of its time reading the column
+        }  # fmt: skip
         self._table.create_index(column, config=configs[column], replace=True, name=_INDICES[column])
 
     def count(self, where: str = "part = 0") -> int:
@@ -241,44 +238,47 @@ class Store:
         with store_errors(self.folder, "read"):
             return self._table.search().where(where).select(list(columns)).limit(None).to_arrow()
 
-    def rows_of(self, column: str, values: Sequence[str], columns: Sequence[str], where: str = "true") -> pa.Table:
+    def find_rows(self, column: str, values: Sequence[str], columns: Sequence[str], where: str = "true") -> pa.Table:
         """Read columns of the rows whose ``column`` has one of several values."""
-        parts = [values[start : start + _VALUES] for start in range(0, len(values), _VALUES)] or [[]]
-        return pa.concat_tables(self.rows(f"{where} AND {sql_in(column, part)}", columns) for part in parts)
+        groups = [values[start : start + _MAX_VALUES] for start in range(0, len(values), _MAX_VALUES)] or [[]]
+        return pa.concat_tables(self.rows(f"{where} AND {sql_in(column, group)}", columns) for group in groups)
+
+    def ids(self) -> list[str]:
+        """Return the ids of all documents, sorted."""
+        return sorted(self.rows("part = 0", ["id"])["id"].to_pylist())
 
     def nearest_many(
         self, vectors: NDArray[np.float32], where: str, top_k: int | None = None, threshold: float | None = None
-    ) -> list[dict[str, tuple[float, int]]]:
-        """Return the nearest documents of each vector, with the cosine and the ``part`` of their best row.
+    ) -> list[Nearest]:
+        """Return the nearest documents of each vector, nearest first.
 
         One call of LanceDB searches all vectors; those with too few documents are searched again for more rows.
         """
-        found: list[dict[str, tuple[float, int]]] = [{} for _ in vectors]
-        asked = np.arange(len(vectors))
+        nearest: list[Nearest] = [{} for _ in vectors]
+        pending = np.arange(len(vectors))
         total = self.count("true")
         limit = max(1, total if top_k is None else top_k)
         probes = total
         if top_k is not None and total >= APPROXIMATE_FROM:
             probes = probe_count(total, self.count(where), limit)
-        while len(asked):
-            rows = self._nearest_rows(vectors[asked], where, limit, threshold, None if top_k is None else probes)
+        while len(pending):
+            rows = self._nearest_rows(vectors[pending], where, limit, threshold, None if top_k is None else probes)
             if "query_index" not in rows.column_names:  # LanceDB numbers queries only if there are several
                 rows = rows.append_column("query_index", pa.array(np.zeros(len(rows), dtype=np.int32)))
-            counts = np.bincount(rows["query_index"].to_numpy(), minlength=len(asked))
-            best: list[dict[str, tuple[float, int]]] = [{} for _ in asked]
+            row_counts = np.bincount(rows["query_index"].to_numpy(), minlength=len(pending))
+            rankings: list[Nearest] = [{} for _ in pending]
             columns = [rows[name].to_pylist() for name in ("query_index", "id", "part", "_distance")]
-            for number, name, part, distance in zip(*columns, strict=True):
-                best[number].setdefault(name, (1 - distance, part))
-            again = []
-            for place, number in enumerate(asked):
-                if top_k is None or len(best[place]) >= top_k or (counts[place] < limit and probes == total):
-                    ordered = sorted(best[place].items(), key=lambda item: (-item[1][0], item[0]))
-                    found[number] = dict(ordered[:top_k])
+            for position, doc_id, part, distance in zip(*columns, strict=True):
+                rankings[position].setdefault(doc_id, (1 - distance, part))
+            incomplete = []
+            for number, ranking, row_count in zip(pending, rankings, row_counts, strict=True):
+                if top_k is None or len(ranking) >= top_k or (row_count < limit and probes == total):
+                    nearest[number] = dict(sorted(ranking.items(), key=lambda item: (-item[1][0], item[0]))[:top_k])
                 else:  # several rows belong to one document, or the filter leaves few rows near the query
-                    again.append(number)
-            asked = np.array(again, dtype=np.int64)
+                    incomplete.append(number)
+            pending = np.array(incomplete, dtype=np.int64)
             limit, probes = limit * 4, _or_all(probes * 4, total)
-        return found
+        return nearest
 
     def _nearest_rows(
         self, vectors: NDArray[np.float32], where: str, limit: int, threshold: float | None, probes: int | None
@@ -290,62 +290,70 @@ class Store:
             query = query.bypass_vector_index() if probes is None else query.nprobes(probes)
             return query.select(["id", "part", "_distance"]).limit(limit).to_arrow()
 
-    def matching(self, terms: Mapping[str, float], where: str, top_k: int) -> dict[str, float]:
+    def bm25_scores(self, terms: Mapping[str, float], where: str, top_k: int) -> dict[str, float]:
         """Return the BM25 scores of the documents with any of the weighted terms, best first."""
         if not terms:
             return {}
-        lance, alike = require("lancedb.query", "index", "indexes"), defaultdict[float, list[str]](list)
+        lance, by_weight = require("lancedb.query", "index", "indexes"), defaultdict[float, list[str]](list)
         for term, weight in terms.items():
-            alike[weight].append(term)
-        parts = [lance.MatchQuery(" ".join(own), "terms", boost=weight) for weight, own in alike.items()]
-        match = parts[0] if len(parts) == 1 else lance.BooleanQuery([(lance.Occur.SHOULD, part) for part in parts])
+            by_weight[weight].append(term)
+        clauses = [lance.MatchQuery(" ".join(group), "terms", boost=weight) for weight, group in by_weight.items()]
+        optional = [(lance.Occur.SHOULD, clause) for clause in clauses]
+        query = lance.BooleanQuery(optional) if len(clauses) > 1 else clauses[0]
         with store_errors(self.folder, "read"):
-            query = self._table.search(match, query_type="fts").where(where)
+            query = self._table.search(query, query_type="fts").where(where)
             rows = query.select(["id", "_score"]).limit(top_k).to_arrow()
         scores = zip(rows["id"].to_pylist(), rows["_score"].to_pylist(), strict=True)
         return dict(sorted(scores, key=lambda item: (-item[1], item[0])))
 
     def table(self, columns: Sequence[str] | None = None, ids: Sequence[str] | None = None) -> pa.Table:
         """Return documents as a table; see :meth:`simlte_st.search.Index.table`."""
-        wanted = ["text", "tokens", "vector", *self.metadata().names] if columns is None else columns
-        wanted = list(dict.fromkeys(["id", *wanted]))
-        rows = self.rows("part = 0", wanted) if ids is None else self.rows_of("id", ids, wanted, "part = 0")
+        names = ["text", "tokens", "vector", *self.metadata().names] if columns is None else columns
+        names = list(dict.fromkeys(["id", *names]))
+        rows = self.rows("part = 0", names) if ids is None else self.find_rows("id", ids, names, "part = 0")
         return rows.sort_by("id")
 
     def documents(self, ids: Sequence[str]) -> list[Document]:
         """Return documents with their metadata, in the order of the ids."""
-        names = self.metadata().names
-        rows = self.table(["text", *names], ids).to_pylist()
-        documents = {row["id"]: Document(row["id"], row["text"], metadata={n: row[n] for n in names}) for row in rows}
-        if missing := [name for name in ids if name not in documents]:
+        rows = self.table(["text", *self.metadata().names], ids).to_pylist()
+        documents = {row["id"]: Document(row.pop("id"), row.pop("text"), metadata=row) for row in rows}
+        if missing := [doc_id for doc_id in ids if doc_id not in documents]:
             raise DataError(f"{self.folder} has no document with the id {missing[0]!r}.")
-        return [documents[name] for name in ids]
+        return [documents[doc_id] for doc_id in ids]
+
+    def passages(self, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        """Return the vectors of passages by document id, each of shape ``[passages, dimension]``."""
+        rows = self.find_rows("id", ids, ["id", "part", "vector"], "part > 0").to_pylist()
+        vectors = defaultdict[str, list[list[float]]](list)
+        for row in sorted(rows, key=lambda row: (row["id"], row["part"])):
+            vectors[row["id"]].append(row["vector"])
+        return {doc_id: np.array(rows, dtype=np.float32) for doc_id, rows in vectors.items()}
 
     def check_filter(self, where: str) -> str:
         """Return a user's filter in parentheses, since LanceDB ignores text after the first condition."""
         where = to_nfc(where)
-        rest = _QUOTED.sub(" ", where)
-        depths = np.cumsum([(mark == "(") - (mark == ")") for mark in rest] or [0])
-        problem = ""
-        if any(mark in rest for mark in (";", "--", "/*", "'")) or depths.min() < 0 or depths[-1]:
+        unquoted = _QUOTED.sub(" ", where)
+        depths = np.cumsum([(sign == "(") - (sign == ")") for sign in unquoted] or [0])
+        if any(sign in unquoted for sign in (";", "--", "/*", "'")) or depths.min() < 0 or depths[-1]:
             problem = "it must be one condition, with every quote and parenthesis closed"
         else:
-            given, where = where, typed_literals(where, self._table.schema)
+            condition = f"({typed_literals(where, self._table.schema)})"
             try:
-                self._table.count_rows(f"({where})")
+                self._table.count_rows(condition)
+                return condition
             except (ValueError, RuntimeError, OSError) as error:
-                problem = re.split(r"\.? (?:Valid|Did you)", _REFUSED.sub("", _first_line(error)))[0].rstrip(".")
-                problem = next((ours for own, ours in _UNSUPPORTED.items() if re.search(own, problem)), problem)
-                if other := _OTHER_TYPE.search(problem):
-                    problem = f"it compares a column with {other[1]}: write {describe_notation(other[2])}"
-                where = given
-        if problem:
-            raise ConfigurationError(
-                f"The filter {where!r} cannot be used: {problem}. It is an SQL condition, with text in single quotes, "
-                f"such as \"year > 2010 AND kind = 'news'\", on "
-                f"the columns: {', '.join(['id', *self.metadata().names])}."
-            )
-        return f"({where})"
+                problem = _explain_filter_error(error)
+        raise ConfigurationError(
+            f"The filter {where!r} cannot be used: {problem}. It is an SQL condition, with text in single quotes, "
+            f"such as \"year > 2010 AND kind = 'news'\", on the columns: {', '.join(['id', *self.metadata().names])}."
+        )
+
+
+def _explain_filter_error(error: Exception) -> str:
+    problem = re.split(r"\.? (?:Valid|Did you)", _REFUSED.sub("", _first_line(error)))[0].rstrip(".")
+    problem = next((hint for pattern, hint in _UNSUPPORTED.items() if re.search(pattern, problem)), problem)
+    literal = _LITERAL_TYPE.search(problem)
+    return f"it compares a column with {literal[1]}: write {describe_notation(literal[2])}" if literal else problem
 
 
 def partition_size(rows: int) -> int:
@@ -360,20 +368,21 @@ def partition_size(rows: int) -> int:
 def probe_count(rows: int, matching: int, nearest: int) -> int:
     """Return the number of partitions that a query searches.
 
-    A filter leaves fewer rows in each partition, so more are searched, to compare as many rows as without it.
+    A filter leaves fewer rows in each partition, so more of them are searched, to compare as many rows as without it.
     """
     return _or_all(ceil(PROBES * rows / max(1, matching) * sqrt(max(1.0, nearest / _FEW))), rows)
 
 
-def _or_all(number: int, rows: int) -> int:
-    """Return a number of partitions; ``rows`` if it is about all of them."""
-    return number if number < rows // partition_size(rows) else rows
+def _or_all(partitions: int, rows: int) -> int:
+    """Return a number of partitions; ``rows`` if these are about all of them."""
+    return partitions if partitions < rows // partition_size(rows) else rows
 
 
-def open_database(folder: Path, alone: bool = False) -> Any:
-    """Connect to LanceDB in the folder of an index, ``alone`` if no other process writes meanwhile."""
+def open_database(folder: Path, exclusive: bool = False) -> Any:
+    """Connect to LanceDB in the folder of an index, ``exclusive`` if no other process writes in the meantime."""
     # LanceDB logs to standard error, past Python, and warns of deprecations.
     os.environ.setdefault("LANCEDB_LOG", "error")
-    # Searches see the writes of other processes at once. LanceDB would expand a "~" in a relative path.
-    every = None if alone else timedelta(0)
-    return require("lancedb", "index", "indexes").connect(folder.absolute(), read_consistency_interval=every)
+    # With an interval of 0, searches see the writes of other processes at once.
+    interval = None if exclusive else timedelta(0)
+    # An absolute path, because LanceDB would expand a "~" in a relative one.
+    return require("lancedb", "index", "indexes").connect(folder.absolute(), read_consistency_interval=interval)

@@ -1,4 +1,4 @@
-"""Batches of a run, which depend on (seed, epoch) only; token ids of views for static models."""
+"""Batch samplers whose order depends on (seed, epoch) only, and views of static models as token ids."""
 
 from __future__ import annotations
 
@@ -27,18 +27,17 @@ from simlte_st.views.transform import DocSplitTransform
 from simlte_st.views.views import draw_spans
 from simlte_st.words.tokens import flat_ids, space_before, special_ids
 
-_BATCH = 256  # documents to tokenize at once
-_COUNTED = 10_000  # documents to count at once
+_TOKENIZE_BATCH = 256  # documents to tokenize at once
+_COUNT_BATCH = 10_000  # documents to count at once
 
-_Ids = NDArray[np.integer[Any]]
+TokenIds = NDArray[np.int32]
 
 
 class EpochPermutation(Sampler[int]):
-    """Yields the rows in an order that depends on (seed, epoch) only, or unshuffled."""
+    """Yields the rows unshuffled, or in an order that depends on (seed, epoch) only."""
 
     def __init__(self, size: int, seed: int, shuffles: bool = True) -> None:
-        self.size, self.seed, self.shuffles = size, seed, shuffles
-        self.epoch = 0
+        self.size, self.seed, self.shuffles, self.epoch = size, seed, shuffles, 0
 
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch."""
@@ -57,17 +56,17 @@ class SeededBatchSampler(DefaultBatchSampler):
     """Batches of an :class:`EpochPermutation`.
 
     The stock sampler draws all epochs from one generator, so a run resumed in a later epoch would see a different
-    order. The permutation must be the attribute ``sampler``: on resumption, accelerate wraps the batch sampler and sets
-    the epoch of its ``sampler``.
+    order. The permutation must be the attribute ``sampler``: when a run resumes, accelerate wraps the batch sampler and
+    sets the epoch of its ``sampler``.
 
-    Several processes take batches in turn (accelerate's ``BatchSamplerShard``). Together they form one batch of the
-    run, with the same documents as in one process. The remainder of an epoch is dropped.
+    Several processes take batches in turn (accelerate's ``BatchSamplerShard``), which together form one batch of the
+    run, with the same documents as in a single process. The remainder of an epoch is dropped.
     """
 
     shuffles = True
 
-    def __init__(self, dataset: Sized, batch_size: int, drop_last: bool = False, **arguments: Any) -> None:
-        super().__init__(dataset, batch_size, drop_last, **arguments)
+    def __init__(self, dataset: Sized, batch_size: int, drop_last: bool = False, **options: Any) -> None:
+        super().__init__(dataset, batch_size, drop_last, **options)
         self.sampler: EpochPermutation = EpochPermutation(len(dataset), self.seed, self.shuffles)
 
     def set_epoch(self, epoch: int) -> None:
@@ -77,7 +76,7 @@ class SeededBatchSampler(DefaultBatchSampler):
 
 
 class OrderedBatchSampler(SeededBatchSampler):
-    """Batches of unshuffled rows, for a stream that is already shuffled."""
+    """Batches of unshuffled rows, for streams, which are already shuffled."""
 
     shuffles = False
 
@@ -101,20 +100,20 @@ class TokenViews:
         self.corpus = corpus.with_format(None).select_columns(["id", "paragraphs"])
         self.views, self.folder = views, folder
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> TokenViews:
+    def __deepcopy__(self, memo: object) -> TokenViews:
         return self  # data sets copy their transform
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         # Each process opens the files itself.
-        return {name: getattr(self, name) for name in ("corpus", "views", "folder")}
+        return {"corpus": self.corpus, "views": self.views, "folder": self.folder}
 
     @cached_property
-    def _ids(self) -> NDArray[np.int32]:
+    def _ids(self) -> TokenIds:
         return np.asarray(np.memmap(self.folder / "ids", dtype=np.int32, mode="r"))  # slicing a memmap is slow
 
     @cached_property
     def _bounds(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """First sentence of each document and first token of each sentence, with the total at the end."""
+        """First sentence of each document and first token of each sentence, each with the total at the end."""
         documents, sentences = (np.fromfile(self.folder / name, dtype=np.int64) for name in ("documents", "sentences"))
         return np.concatenate([[0], np.cumsum(documents)]), np.concatenate([[0], np.cumsum(sentences)])
 
@@ -128,36 +127,36 @@ class TokenViews:
         """Return the data set; its rows read as ``{"anchor": ids, "positive": ids}``, int32."""
         return Dataset.from_dict({"row": np.arange(len(self.corpus))}).with_transform(self)
 
-    def __call__(self, batch: Mapping[str, Sequence[int]]) -> dict[str, list[_Ids]]:
+    def __call__(self, batch: Mapping[str, Sequence[int]]) -> dict[str, list[TokenIds]]:
         """Draw the views of rows in the current epoch."""
         rows, (documents, sentences) = [int(row) for row in batch["row"]], self._bounds
         columns = self.corpus[rows]
-        made: dict[str, list[_Ids]] = {"anchor": [], "positive": []}
+        view_ids: dict[str, list[TokenIds]] = {"anchor": [], "positive": []}
         for row, name, paragraphs in zip(rows, columns["id"], columns["paragraphs"], strict=True):
             starts = sentences[documents[row] : documents[row + 1] + 1]
             document = TokenizedDocument(name, (), tuple(paragraphs), tuple(np.diff(starts).tolist()))
             views = draw_spans(document, self.views.view, seed=self.views.seed, epoch=self.views.callback.epoch)
-            for column, spans in zip(made.values(), views or ((), ()), strict=True):
+            for column, spans in zip(view_ids.values(), views or ((), ()), strict=True):
                 pieces = [
                     self._ids[starts[number] + start : starts[number + 1] if stop is None else starts[number] + stop]
                     for number, start, stop in spans
                 ]
-                # A document of one token has two equal views.
+                # A document of one token has two identical views.
                 column.append(np.concatenate(pieces) if pieces else self._ids[starts[0] : starts[-1]])
-        return made
+        return view_ids
 
     def counts(self, tokenizer: Tokenizer) -> csr_array:
         """Return token counts without special tokens, ``[documents, V]``, float32."""
         (documents, sentences), size = self._bounds, tokenizer.get_vocab_size()
-        bounds, special, parts = sentences[documents], special_ids(tokenizer), []
-        for first in range(0, len(self.corpus), _COUNTED):
-            own = bounds[first : first + _COUNTED + 1]
-            parts.append(count_matrix(self._ids[own[0] : own[-1]], np.diff(own), size, special))
+        all_bounds, special, parts = sentences[documents], special_ids(tokenizer), []
+        for first in range(0, len(self.corpus), _COUNT_BATCH):
+            bounds = all_bounds[first : first + _COUNT_BATCH + 1]
+            parts.append(count_matrix(self._ids[bounds[0] : bounds[-1]], np.diff(bounds), size, special))
         return csr_array(vstack(parts, format="csr"))
 
 
 def write_tokens(corpus: Dataset, tokenizer: Tokenizer, folder: Path, *, progress: bool) -> None:
-    """Write token ids and the numbers of tokens and sentences of a corpus, unless they exist."""
+    """Write the token ids of a corpus, with the numbers of tokens and sentences, unless the folder exists."""
     if folder.exists():
         return
     space = space_before(tokenizer)
@@ -166,27 +165,26 @@ def write_tokens(corpus: Dataset, tokenizer: Tokenizer, folder: Path, *, progres
         with (
             open(path / "ids", "wb") as ids, open(path / "sentences", "wb") as sentences,
             open(path / "documents", "wb") as documents,
-            progress_bar("Tokenizing", len(corpus), shown=progress) as bar,
+            progress_bar("Tokenizing", len(corpus), show=progress) as bar,
         ):  # fmt: skip
-            for batch in corpus.with_format(None).select_columns("sentences").iter(batch_size=_BATCH):
-                found, lengths = flat_ids(tokenizer, [space + each for own in batch["sentences"] for each in own])
-                found.astype(np.int32).tofile(ids)
+            for batch in corpus.with_format(None).select_columns("sentences").iter(batch_size=_TOKENIZE_BATCH):
+                texts = [space + sentence for document in batch["sentences"] for sentence in document]
+                batch_ids, lengths = flat_ids(tokenizer, texts)
+                batch_ids.astype(np.int32).tofile(ids)
                 lengths.tofile(sentences)
-                np.array([len(own) for own in batch["sentences"]], dtype=np.int64).tofile(documents)
+                np.array([len(document) for document in batch["sentences"]], dtype=np.int64).tofile(documents)
                 bar.update(len(batch["sentences"]))
 
 
 def view_preprocessor(model: SentenceTransformer) -> Callable[..., dict[str, Tensor]]:
-    """Return the Trainer's preprocessing function for views of a static model, as texts or ids."""
+    """Return the Trainer's preprocessing function for views of a static model, either texts or token ids."""
 
-    def preprocess(views: Sequence[Any], prompt: str | None = None, **options: Any) -> dict[str, Tensor]:
+    def preprocess(views: Sequence[Any], prompt: str | None = None, **options: object) -> dict[str, Tensor]:
         if isinstance(views[0], str):
-            ids, lengths = flat_ids(model.tokenizer, [f"{prompt or ''}{view}" for view in views])
-        else:
-            before = flat_ids(model.tokenizer, [prompt or ""])[0]
-            pieces = [piece for view in views for piece in (before, view)] if prompt else list(views)
-            ids = np.concatenate(pieces, dtype=np.int64)
-            lengths = np.array([len(before) + len(view) for view in views])
-        return flat_features(ids, lengths)
+            return flat_features(*flat_ids(model.tokenizer, [f"{prompt or ''}{view}" for view in views]))
+        prompt_ids = flat_ids(model.tokenizer, [prompt or ""])[0]
+        pieces = [piece for view in views for piece in (prompt_ids, view)] if prompt else list(views)
+        lengths = np.array([len(prompt_ids) + len(view) for view in views])
+        return flat_features(np.concatenate(pieces, dtype=np.int64), lengths)
 
     return preprocess

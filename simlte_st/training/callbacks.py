@@ -13,18 +13,20 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 from tqdm.auto import tqdm
-from transformers import ProgressCallback, TrainerCallback, TrainerState, TrainingArguments
+from transformers import ProgressCallback, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from simlte_st.arguments import check_arguments
 from simlte_st.compat import FirstCallbacks
-from simlte_st.distributed import barrier, is_main, largest, world
+from simlte_st.distributed import barrier, is_main, max_over_processes, world
 from simlte_st.errors import ResumeError, TrainingDiverged
 from simlte_st.files import atomic_path
 from simlte_st.losses.loss_state import LossStateMixin
 from simlte_st.losses.multiple_negatives_ranking_mlm import MLMLossMixin
 from simlte_st.progress import progress_bar
 from simlte_st.views.transform import DocSplitTransform
+
+Logs = dict[str, float] | None
 
 LOSS_FILE = "loss.safetensors"
 COMPLETE_FILE = "complete"
@@ -39,7 +41,7 @@ class LossStateCallback(TrainerCallback):
     """Save the state of the loss (an MLM head, ...) with each checkpoint, and restore it when a run resumes.
 
     The Trainer optimises these parameters but saves only the model's, so a resumed run would start with a different
-    head. The callback also lets the head compute in bfloat16 if the Trainer computes the model in it.
+    head. The callback also makes the head compute in bfloat16 if the Trainer does.
 
     Args:
         loss: The loss that the Trainer uses.
@@ -49,15 +51,15 @@ class LossStateCallback(TrainerCallback):
     def __init__(self, loss: LossStateMixin) -> None:
         self.loss = loss
 
-    def on_save(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: object, **kwargs: object) -> None:
         """Write the parameters into the new checkpoint."""
-        tensors = {name: value.detach().cpu().contiguous() for name, value in self.loss.extra_state().items()}
+        tensors = {name: tensor.cpu().contiguous() for name, tensor in self.loss.extra_state().items()}
         if state.is_world_process_zero and tensors:
             with atomic_path(checkpoint_directory(args, state) / LOSS_FILE) as path:
                 save_file(tensors, path)
 
-    def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
-        """Restore the parameters if the run resumes, and set the head's precision.
+    def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: object, **kwargs: object) -> None:
+        """Restore the parameters if the run resumes, and set the precision of the head.
 
         The Trainer's autocast covers the model only. With float16, which needs gradient scaling, the head stays in
         float32.
@@ -72,13 +74,13 @@ class LossStateCallback(TrainerCallback):
 
 
 class CompleteCallback(TrainerCallback):
-    """Mark a checkpoint as complete once all other callbacks have written to it; add this callback last.
+    """Mark a checkpoint as complete after all other callbacks have written to it; add this callback last.
 
-    A process killed while writing leaves a checkpoint that only looks complete.
+    A process that is killed while writing leaves an incomplete checkpoint without this mark.
     """
 
-    def on_save(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
-        """Write the marker once all processes have written their part."""
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: object, **kwargs: object) -> None:
+        """Write the mark after all processes have written their part."""
         barrier()
         if state.is_world_process_zero:
             (checkpoint_directory(args, state) / COMPLETE_FILE).touch()
@@ -93,11 +95,11 @@ def last_complete_checkpoint(directory: Path) -> Path | None:
 class SamplerEpochCallback(TrainerCallback):
     """Set the batch sampler's epoch when a run of several processes resumes.
 
-    Two samplers then wrap it (``SkipBatchSampler``, ``BatchSamplerShard``), and neither accelerate nor the Trainer
+    Two samplers then wrap it (``SkipBatchSampler``, ``BatchSamplerShard``), so neither accelerate nor the Trainer
     reaches it: the epoch would continue with the batches of the first one.
     """
 
-    def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+    def on_train_begin(self, args: object, state: TrainerState, control: object, **kwargs: Any) -> None:
         """Set the epoch; streams have no batch sampler."""
         sampler: Any = getattr(kwargs["train_dataloader"].batch_sampler, "batch_sampler", None)
         if world() > 1 and hasattr(sampler, "set_epoch"):
@@ -108,14 +110,14 @@ class LossMetricsCallback(TrainerCallback):
     """Add mean in-batch cosine, alignment and uniformity to each training log.
 
     Args:
-        loss: The loss that the Trainer uses, which collects the numbers.
+        loss: The loss that the Trainer uses, which collects these metrics.
     """
 
     def __init__(self, loss: MLMLossMixin) -> None:
         self.loss = loss
 
-    def on_log(self, args: Any, state: TrainerState, control: Any, logs: Any = None, **kwargs: Any) -> None:
-        """Extend the log for the callbacks after this one and for ``state.log_history``."""
+    def on_log(self, args: object, state: TrainerState, control: object, logs: Logs = None, **kwargs: object) -> None:
+        """Add the metrics for the callbacks after this one and to ``state.log_history``."""
         if logs is not None and "loss" in logs:
             metrics = self.loss.metrics.take()
             logs.update(metrics)
@@ -131,7 +133,7 @@ def trainer_callbacks(views: DocSplitTransform, loss: nn.Module) -> list[Trainer
     metrics. Add your own callbacks with ``trainer.add_callback``: in a new list, these would follow the reporters.
 
     Args:
-        views: The transform; its callback tells it the epoch, so that each epoch draws new views.
+        views: The transform; its callback sets the epoch, so that each epoch draws new views.
         loss: The loss. Checkpoints include the parameters of this package's losses, also of wrapped ones, and the log
             includes the metrics of MLM losses. Without a transform, use :class:`LossStateCallback` and
             :class:`LossMetricsCallback` directly.
@@ -146,32 +148,32 @@ def trainer_callbacks(views: DocSplitTransform, loss: nn.Module) -> list[Trainer
             callbacks = trainer_callbacks(views, loss)
             SentenceTransformerTrainer(model, train_dataset=views.attach(texts), loss=loss, callbacks=callbacks)
     """
-    parts = list(loss.modules())  # outer ones first
-    metrics = [LossMetricsCallback(part) for part in parts if isinstance(part, MLMLossMixin)]
-    states = [LossStateCallback(part) for part in parts if isinstance(part, LossStateMixin)]
-    # An outer loss's state includes those of the losses inside.
+    losses = list(loss.modules())  # the outermost first
+    metrics = [LossMetricsCallback(module) for module in losses if isinstance(module, MLMLossMixin)]
+    states = [LossStateCallback(module) for module in losses if isinstance(module, LossStateMixin)]
+    # The state of an outer loss includes that of the losses inside.
     return FirstCallbacks([views.callback, SamplerEpochCallback(), *metrics[:1], *states[:1]])
 
 
 class ProgressBarCallback(ProgressCallback):
     """Show the terms of the loss in the Trainer's progress bar instead of printing log lines above it."""
 
-    def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
-        """Open the bar; the end of the first step sets its position."""
+    def on_train_begin(self, args: object, state: TrainerState, control: object, **kwargs: object) -> None:
+        """Open the bar; its position is set at the end of the first step."""
         if state.is_world_process_zero:
             self.training_bar = progress_bar("Training", state.max_steps, unit="step")
         self.current_step = 0
 
-    def on_log(self, args: Any, state: TrainerState, control: Any, logs: Any = None, **kwargs: Any) -> None:
+    def on_log(self, args: object, state: object, control: object, logs: Logs = None, **kwargs: object) -> None:
         """Show the terms of the loss."""
         if self.training_bar is not None and logs:
-            shown = ("loss", "contrastive", "mlm", "mean_cosine")
-            values = {name: f"{float(logs[name]):.3f}" for name in shown if name in logs}
-            self.training_bar.set_postfix(values, refresh=False)  # a refresh would print a line if there is no terminal
+            names = ("loss", "contrastive", "mlm", "mean_cosine")
+            terms = {name: f"{float(logs[name]):.3f}" for name in names if name in logs}
+            self.training_bar.set_postfix(terms, refresh=False)  # without a terminal, a refresh would print a line
 
 
 class DivergenceCallback(TrainerCallback):
-    """Stop the Trainer when a checkpoint has a weight that is not finite.
+    """Stop the Trainer if a weight is no longer finite when a checkpoint is saved.
 
     The Trainer itself would save such weights. Add this callback before :class:`CompleteCallback`, so that the newest
     complete checkpoint is the last good one.
@@ -180,25 +182,25 @@ class DivergenceCallback(TrainerCallback):
     def __init__(self, model: nn.Module) -> None:
         self.model = model
 
-    def on_save(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+    def on_save(self, args: object, state: TrainerState, control: object, **kwargs: object) -> None:
         """Check the weights of the new checkpoint."""
         check_weights(self.model, f"after step {state.global_step}")
 
 
 def check_weights(model: nn.Module, when: str) -> None:
     """Raise ``TrainingDiverged`` if a weight of a model is not finite."""
-    bad = [name for name, weight in model.state_dict().items() if not torch.isfinite(weight).all()]
-    if bad:
+    names = [name for name, weight in model.state_dict().items() if not torch.isfinite(weight).all()]
+    if names:
         raise TrainingDiverged(
-            f"Training diverged: {when}, {len(bad)} of the model's tensors are not finite ({bad[0]}, ...). No model "
-            "was saved. Use a lower learning rate, a longer warm-up (warmup=), or float32 (bf16=False)."
+            f"Training diverged: {when}, {len(names)} of the model's tensors are not finite ({names[0]}, ...). No "
+            "model was saved. Use a lower learning rate, a longer warm-up (warmup=), or float32 (bf16=False)."
         )
 
 
 class InterruptCallback(TrainerCallback):
     """On Ctrl-C or SIGTERM, finish the step, write a checkpoint and stop. A second signal stops at once.
 
-    SIGTERM comes from ``kill`` and from schedulers. If one of several processes gets the signal, all stop after the
+    SIGTERM comes from ``kill`` and from schedulers. If one of several processes receives the signal, all stop after the
     same step.
 
     Attributes:
@@ -207,36 +209,34 @@ class InterruptCallback(TrainerCallback):
 
     def __init__(self) -> None:
         self.interrupted: signal.Signals | None = None
-        self._previous: dict[signal.Signals, Any] = {}
+        self._handlers: dict[signal.Signals, Any] = {}
 
-    def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+    def on_train_begin(self, args: object, state: object, control: object, **kwargs: object) -> None:
         """Install the signal handlers; Python allows this in the main thread only."""
         if threading.current_thread() is not threading.main_thread():
             return
         for number in (signal.SIGINT, signal.SIGTERM):
-            self._previous[number] = signal.signal(number, self._handle)
+            self._handlers[number] = signal.signal(number, self._handle)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         self.interrupted = signal.Signals(number)
         self.restore()  # a second signal stops at once
         if is_main():
-            text = "Stopping after this step and saving a checkpoint. Another signal stops at once."
-            tqdm.write(text, file=sys.stderr)
+            message = "Stopping after this step and saving a checkpoint. Another signal stops at once."
+            tqdm.write(message, file=sys.stderr)
 
-    def on_step_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> Any:
+    def on_step_end(self, args: object, state: object, control: TrainerControl, **kwargs: object) -> None:
         """Request a checkpoint and a stop."""
-        number = largest(self.interrupted or 0)
+        number = max_over_processes(self.interrupted or 0)
         if number:
             self.interrupted = signal.Signals(number)
-            control.should_save = True
-            control.should_training_stop = True
-        return control
+            control.should_save = control.should_training_stop = True
 
-    def on_train_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+    def on_train_end(self, args: object, state: object, control: object, **kwargs: object) -> None:
         """Restore the previous signal handlers."""
         self.restore()
 
     def restore(self) -> None:
         """Restore the previous signal handlers."""
-        while self._previous:
-            signal.signal(*self._previous.popitem())
+        while self._handlers:
+            signal.signal(*self._handlers.popitem())

@@ -16,10 +16,10 @@ from sentence_transformers import SentenceTransformer, SentenceTransformerTraine
 from transformers import PrinterCallback, TrainerCallback, TrainerState, set_seed
 from transformers.trainer import TRAINER_STATE_NAME
 
-from simlte_st.compat import eager_attention, get_encoder, is_fused, load_stock, use_one_gpu
+from simlte_st.compat import eager_attention, get_encoder, is_fused, use_one_gpu
 from simlte_st.distributed import rank, world
 from simlte_st.errors import ModelError, TrainingInterrupted, format_count
-from simlte_st.models.static import LOADED
+from simlte_st.models.loading import load_model
 from simlte_st.progress import logs_above_bars
 from simlte_st.prompts import document_prompt
 from simlte_st.training.batches import OrderedBatchSampler, SeededBatchSampler, view_preprocessor
@@ -32,19 +32,19 @@ from simlte_st.training.callbacks import (
     trainer_callbacks,
 )
 from simlte_st.training.load_corpus import TrainingCorpus
-from simlte_st.training.prepare_model import Loaded
+from simlte_st.training.prepare_model import TrainingSetup
 from simlte_st.training.run import Run
 
 logger = logging.getLogger(__name__)
 
 
-MOST_TOKENS = 96
+MAX_EAGER_TOKENS = 96
 """Maximum view length in tokens for eager attention, whose memory grows with the square of the length."""
 
 
 @dataclass(frozen=True)
-class Fitted:
-    """Result of the training.
+class TrainingStats:
+    """Steps, time and log of the training.
 
     Attributes:
         steps: Number of optimizer steps, including those before a resumption.
@@ -59,63 +59,54 @@ class Fitted:
     log: list[dict[str, Any]]
 
 
-def fit(run: Run, loaded: Loaded, corpus: TrainingCorpus, *, workers: int = 0, save_steps: int | None = None) -> Fitted:
+def fit(
+    run: Run, setup: TrainingSetup, corpus: TrainingCorpus, *, workers: int = 0, save_steps: int | None = None
+) -> TrainingStats:
     """Train the model in place with the stock Trainer, from the start or the newest complete checkpoint.
 
     Args:
         run: The run.
-        loaded: The model, its loss and its views.
+        setup: The model, its loss and its views.
         corpus: The documents.
         workers: Number of processes that prepare batches.
         save_steps: Steps between checkpoints; None for about ten checkpoints per run (four for a static model).
     """
-    model, preset, folder = loaded.model, loaded.preset, run.folder
+    model, preset, folder = setup.model, setup.preset, run.folder
     if corpus.stream is not None:
         dataset = corpus.stream.rows((preset.steps or 0) * preset.batch_size)
     else:
         dataset = corpus.dataset if corpus.token_views is None else corpus.token_views.rows()
     size = min(preset.batch_size, len(dataset) - len(dataset) % world())
     # With a smaller last batch, processes would wait for each other, and a static model would learn too much from it.
-    drops = world() > 1 or loaded.static
+    drop_last = world() > 1 or setup.static
     sampler = SeededBatchSampler if corpus.stream is None else OrderedBatchSampler
-    batches = len(sampler(dataset, batch_size=size // world(), drop_last=drops, seed=run.seed)) // world()
+    batches = len(sampler(dataset, batch_size=size // world(), drop_last=drop_last, seed=run.seed)) // world()
     steps = preset.planned_steps(batches) if corpus.stream is None else (preset.steps or 0)
     held_out = f" ({len(corpus.held_out):,} held out)" if corpus.held_out else ""
-    planned = f"{format_count(steps, 'step')} of {size:,}"
-    logger.info("Training on %s%s: %s.", format_count(len(dataset), "document"), held_out, planned)
+    plan = f"{format_count(steps, 'step')} of {size:,}"
+    logger.info("Training on %s%s: %s.", format_count(len(dataset), "document"), held_out, plan)
 
     interrupt = InterruptCallback()
     callbacks: list[TrainerCallback] = [
-        *trainer_callbacks(loaded.views, loaded.loss),
-        # After the callbacks whose numbers it shows.
+        *trainer_callbacks(setup.views, setup.loss),
+        # After the callbacks that compute its numbers.
         *([ProgressBarCallback()] if run.progress else []),
         DivergenceCallback(model),
         CompleteCallback(),
         interrupt,
     ]
-    bf16 = run.bf16 and not loaded.static
+    bf16 = run.bf16 and not setup.static
     arguments = training_arguments(
-        folder.checkpoints,
-        batch_size=size // world(),
-        epochs=preset.epochs,
-        steps=steps,
-        max_steps=steps,  # the number in the log and in warnings; the Trainer would derive its own from the epochs
-        learning_rate=preset.learning_rate,
-        warmup=preset.warmup,
-        bf16=bf16,
-        device=run.device,
-        seed=run.seed,
-        batch_sampler=sampler,
-        dataloader_num_workers=workers,
-        dataloader_drop_last=drops,
-        save_strategy="steps",
-        # Saving a static model takes as long as ten steps.
-        save_steps=save_steps or min(500, max(10, steps // (4 if loaded.static else 10))),
-        save_total_limit=2,
+        folder.checkpoints, batch_size=size // world(), epochs=preset.epochs, steps=steps, warmup=preset.warmup,
+        max_steps=steps,  # the Trainer would derive another number from the epochs, for logs and warnings
+        learning_rate=preset.learning_rate, bf16=bf16, device=run.device, seed=run.seed, batch_sampler=sampler,
+        dataloader_num_workers=workers, dataloader_drop_last=drop_last, save_strategy="steps", save_total_limit=2,
+        # A static model takes as long to save as to train for ten steps.
+        save_steps=save_steps or min(500, max(10, steps // (4 if setup.static else 10))),
         prompts=document_prompt(model) or None,  # as encode and index do
-    )
-    trainer = make_trainer(model, arguments, dataset, loaded.loss, callbacks)
-    if loaded.static:
+    )  # fmt: skip
+    trainer = make_trainer(model, arguments, dataset, setup.loss, callbacks)
+    if setup.static:
         trainer.data_collator.preprocess_fn = view_preprocessor(model)
     if world() > 1:
         set_seed(run.seed + rank())  # for different dropout in each process
@@ -123,8 +114,8 @@ def fit(run: Run, loaded: Loaded, corpus: TrainingCorpus, *, workers: int = 0, s
     checkpoint = last_complete_checkpoint(folder.checkpoints) if folder.resume else None
     if folder.resume:
         logger.info("Resuming from %s.", checkpoint or "the start: there is no complete checkpoint")
-    began = time.perf_counter()
-    state = _restore_finished(model, checkpoint)
+    start = time.perf_counter()
+    state = _load_last_step(model, checkpoint)
     if state is None:
         try:
             with logs_above_bars(), faster_attention(model, bf16=bf16):
@@ -132,7 +123,7 @@ def fit(run: Run, loaded: Loaded, corpus: TrainingCorpus, *, workers: int = 0, s
         finally:
             interrupt.restore()
         state = trainer.state
-    seconds = time.perf_counter() - began
+    seconds = time.perf_counter() - start
     if interrupt.interrupted and state.global_step < state.max_steps:
         raise TrainingInterrupted(
             f"Stopped at step {state.global_step} of {state.max_steps}; the checkpoint is in {folder.path}. Continue "
@@ -142,90 +133,75 @@ def fit(run: Run, loaded: Loaded, corpus: TrainingCorpus, *, workers: int = 0, s
     model.eval()
     # Otherwise the model would still compute in bfloat16, unlike the base in the comparison.
     trainer.accelerator.unwrap_model(model, keep_fp32_wrapper=False)
-    vars(model).pop("forward", None)  # copies would share it
-    return Fitted(state.global_step, seconds, "bfloat16" if bf16 else "float32", state.log_history)
+    vars(model).pop("forward", None)  # copies of the model would share it
+    return TrainingStats(state.global_step, seconds, "bfloat16" if bf16 else "float32", state.log_history)
 
 
 def training_arguments(
-    output_dir: Path,
-    *,
-    batch_size: int,
-    epochs: float,
-    steps: int,
-    warmup: float = 0.0,
-    device: str | None = None,
-    **others: Any,
-) -> SentenceTransformerTrainingArguments:
+    output_dir: Path, *, batch_size: int, epochs: float, steps: int, warmup: float = 0.0, device: str | None = None,
+    **options: Any,
+) -> SentenceTransformerTrainingArguments:  # fmt: skip
     """Return arguments for the stock Trainer: AdamW without weight decay and a linear schedule.
 
     Args:
         output_dir: Folder of the checkpoints.
         batch_size: Batch size per process, in documents.
-        epochs: Number of passes over the documents, unless ``max_steps`` is given.
+        epochs: Number of passes over the documents; ``max_steps`` overrides it.
         steps: Number of optimizer steps.
         warmup: Share of the steps in which the learning rate rises.
         device: Where to compute; None for a GPU, if there is one.
-        **others: Other training arguments of sentence-transformers.
+        **options: Other training arguments of sentence-transformers.
     """
     accelerator = device != "cpu" and (torch.cuda.is_available() or torch.backends.mps.is_available())
     arguments = SentenceTransformerTrainingArguments(
         output_dir=str(output_dir.absolute()),  # transformers would expand a leading ~
-        per_device_train_batch_size=batch_size,
-        num_train_epochs=epochs,
-        warmup_steps=math.ceil(steps * warmup),
-        weight_decay=0.0,
-        use_cpu=not accelerator,
-        dataloader_pin_memory=accelerator,
-        logging_steps=max(1, min(50, steps // 20)),
-        report_to="none",
-        disable_tqdm=True,  # our bar shows the terms of the loss
-        **others,
-    )
+        per_device_train_batch_size=batch_size, num_train_epochs=epochs, warmup_steps=math.ceil(steps * warmup),
+        weight_decay=0.0, use_cpu=not accelerator, dataloader_pin_memory=accelerator,
+        logging_steps=max(1, min(50, steps // 20)), report_to="none",
+        disable_tqdm=True,  # ProgressBarCallback also shows the terms of the loss
+        **options,
+    )  # fmt: skip
     if world() == 1 and (arguments.n_gpu > 1 or (device or "").startswith("cuda")):
         use_one_gpu(arguments, device or "cuda")  # otherwise batches would grow with the number of GPUs
     return arguments
 
 
 def make_trainer(
-    model: SentenceTransformer,
-    arguments: SentenceTransformerTrainingArguments,
-    dataset: Dataset,
-    loss: torch.nn.Module,
-    callbacks: list[TrainerCallback],
-) -> SentenceTransformerTrainer:
-    """Return the stock Trainer, silent and without the user's documents in its model card."""
+    model: SentenceTransformer, arguments: SentenceTransformerTrainingArguments, dataset: Dataset,
+    loss: torch.nn.Module, callbacks: list[TrainerCallback],
+) -> SentenceTransformerTrainer:  # fmt: skip
+    """Return the stock Trainer, without log lines on the console and without documents in its model card."""
     card = model.model_card_data
     example: dict[str, Any] = {"source_sentence": "A long document ...", "sentences": ["Another ...", "A third ..."]}
     card.widget = [example]
     trainer = SentenceTransformerTrainer(
         model=model, args=arguments, train_dataset=dataset, loss=loss, callbacks=callbacks
     )
-    card.train_datasets = []  # samples of the documents, for the card of every checkpoint
-    trainer.remove_callback(PrinterCallback)  # prints each log line when tqdm is off
+    card.train_datasets = []  # has samples of the documents, which the card of each checkpoint would show
+    trainer.remove_callback(PrinterCallback)  # prints log lines if tqdm is disabled
     return trainer
 
 
-def _restore_finished(model: SentenceTransformer, checkpoint: Path | None) -> TrainerState | None:
-    """Load a checkpoint of the last step, which the Trainer would train for another step."""
+def _load_last_step(model: SentenceTransformer, checkpoint: Path | None) -> TrainerState | None:
+    """Load the checkpoint if it is of the last step; the Trainer would train it for another step."""
     if checkpoint is None:
         return None
     state: TrainerState = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE_NAME))
     if state.global_step < state.max_steps:
         return None
-    finished = load_stock(str(checkpoint), LOADED, device=str(model.device))
-    model.load_state_dict(finished.state_dict())
+    model.load_state_dict(load_model(checkpoint, device=str(model.device)).model.state_dict())
     return state
 
 
 def faster_attention(model: SentenceTransformer, *, bf16: bool) -> AbstractContextManager[None]:
     """Return a context manager that uses eager attention for short views in bfloat16 on a CPU.
 
-    There, the backward pass of PyTorch's fused attention takes as long for 64 tokens as for 512. Eager attention is 4.8
-    times as fast at 64 tokens and 4.1 times at 112 (forward and backward, 4,096 tokens, one thread, torch 2.13), and
-    slower at 256. Elsewhere fused attention is faster.
+    In this case, the backward pass of PyTorch's fused attention takes as long for 64 tokens as for 512. Eager attention
+    is 4.8 times as fast at 64 tokens and 4.1 times at 112 (forward and backward, 4,096 tokens, one thread, torch 2.13),
+    and slower at 256. In other cases, fused attention is faster.
     """
     length = model.max_seq_length
-    if model.device.type != "cpu" or not bf16 or length is None or length > MOST_TOKENS:
+    if model.device.type != "cpu" or not bf16 or length is None or length > MAX_EAGER_TOKENS:
         return nullcontext()
     try:
         encoder = get_encoder(model)

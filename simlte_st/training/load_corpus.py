@@ -1,6 +1,6 @@
-"""Second stage of a run: read the documents, hold some out, and segment the others.
+"""Second stage of a run: read the documents, hold some out, and segment the rest.
 
-For a stream, these are its first documents; the rest is read during training.
+Of a stream, only the first documents are read here, and the others during training.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from datasets import Dataset
+from numpy.typing import NDArray
 
 from simlte_st.distributed import main_first
 from simlte_st.errors import ConfigurationError
-from simlte_st.evaluation.splits import PROBE_LEAST, probe_rows
+from simlte_st.evaluation.splits import MIN_CLASS_SIZE, probe_rows
 from simlte_st.files import read_json, write_json
 from simlte_st.models.conversion import WHOLE_DOCUMENTS
 from simlte_st.models.language import DOCUMENTS, warn_of_language
@@ -26,7 +28,7 @@ from simlte_st.modules.chunk_mean import can_read_in_chunks
 from simlte_st.reading.document import Document, text_key
 from simlte_st.reading.documents import DocumentReader, Shards
 from simlte_st.training.batches import TokenViews, write_tokens
-from simlte_st.training.prepare_model import Loaded
+from simlte_st.training.prepare_model import TrainingSetup
 from simlte_st.training.run import Run
 from simlte_st.views.corpus import CorpusReport, document_lengths
 from simlte_st.views.document_stream import DocumentStream, StreamedViews, shard_order, usable_by
@@ -36,6 +38,9 @@ logger = logging.getLogger(__name__)
 
 FIRST = 1_000
 """Number of documents of a stream to read before training; half of them are held out."""
+
+MIN_HELD_OUT, MAX_HELD_OUT = 100, 500
+"""Minimum and maximum number of documents to hold out."""
 
 
 @dataclass(frozen=True)
@@ -47,170 +52,173 @@ class TrainingCorpus:
             str}``.
         held_out: The held-out documents.
         labelled: The held-out documents that a probe can use.
-        read: Report of the reader, as JSON values.
+        reader_report: Report of the reader, as JSON values.
         report: Report on the training documents.
         segmenter: The sentence segmenter.
         stream: Views of all documents of a stream; None if ``dataset`` has all documents.
         token_views: Views of the tokenized documents, for a static model; None for a stream.
-        whole: Whether the finished model reads documents in chunks, because the base would truncate too many tokens.
+        in_chunks: Whether the finished model reads documents in chunks, because the base would truncate too many
+            tokens.
     """
 
     dataset: Dataset
     held_out: list[Document]
     labelled: list[Document]
-    read: dict[str, Any]
+    reader_report: dict[str, Any]
     report: CorpusReport
     segmenter: Segmenter
     stream: StreamedViews | None = None
     token_views: TokenViews | None = None
-    whole: bool = False
+    in_chunks: bool = False
 
     @property
     def sentences(self) -> Dataset:
         """Sentences of the training documents."""
         return self.dataset.with_format(None).select_columns("sentences")
 
-    def lengths(self) -> Iterable[Any]:
+    def lengths(self) -> Iterable[NDArray[np.int64]]:
         """Return the numbers of tokens of the training documents, in batches."""
         return document_lengths(self.dataset) if self.token_views is None else [self.token_views.lengths]
 
 
 @main_first
 def load_corpus(
-    run: Run, documents: DocumentReader | Shards | None, loaded: Loaded, *, held_out: float, probe: str | None
+    run: Run, documents: DocumentReader | Shards | None, setup: TrainingSetup, *, held_out: float, probe: str | None
 ) -> TrainingCorpus:
     """Read, hold out and segment the documents, or load an earlier result from the run's folder.
 
     Args:
         run: The run.
-        documents: The documents; None in a process that loads the result of the main process.
-        loaded: The model and its views.
+        documents: The documents; None in processes that load the result of the main process.
+        setup: The model and its views.
         held_out: Share of the documents to hold out.
         probe: Column of the labels, for messages.
     """
-    manifest, folder, views = run.folder.path / "documents.json", run.folder.corpus, loaded.views
+    manifest_path, folder, views = run.folder.path / "documents.json", run.folder.corpus, setup.views
     shards = documents if isinstance(documents, Shards) else None
-    if manifest.exists():
-        dataset = views.attach((), directory=folder)  # all are in the folder
+    if manifest_path.exists():
+        dataset = views.attach((), directory=folder)  # reads all documents from the folder
     else:
         assert documents is not None
-        shutil.rmtree(folder, ignore_errors=True)  # a killed run did not record what it held out
-        dataset = _read_documents(run, documents, loaded, held_out, manifest)
-    saved = read_json(manifest)
-    logger.info("%s", saved["read"].pop("summary"))
-    kept_out = [Document(row["id"], row["text"], row["label"]) for row in saved["held_out"]]
-    labelled = [kept_out[row] for row in probe_rows(kept_out)]
-    if probe is not None and len({item.label for item in labelled}) < 2:
+        shutil.rmtree(folder, ignore_errors=True)  # a killed run did not record the held-out documents
+        dataset = _read_documents(run, documents, setup, held_out, manifest_path)
+    manifest = read_json(manifest_path)
+    logger.info("%s", manifest["read"].pop("summary"))
+    held_out_documents = [Document(row["id"], row["text"], row["label"]) for row in manifest["held_out"]]
+    labelled = [held_out_documents[row] for row in probe_rows(held_out_documents)]
+    if probe is not None and len({document.label for document in labelled}) < 2:
         raise ConfigurationError(
-            f"probe={probe!r}: a probe needs two classes of {PROBE_LEAST} or more held-out documents. Hold out more "
+            f"probe={probe!r}: a probe needs two classes of {MIN_CLASS_SIZE} or more held-out documents. Hold out more "
             "documents, or choose a column with fewer classes."
         )
     report, token_views = views.report, None
     assert report is not None
-    if loaded.static and shards is None:
-        write_tokens(dataset, loaded.model.tokenizer, run.folder.tokens, progress=run.progress)
+    if setup.static and shards is None:
+        write_tokens(dataset, setup.model.tokenizer, run.folder.tokens, progress=run.progress)
         token_views = TokenViews(dataset, views, run.folder.tokens)
-        lengths = token_views.lengths  # exact; the report has estimates
+        lengths = token_views.lengths  # exact, while the report has estimates
         report = replace(report, tokens=int(lengths.sum()), longest=int(lengths.max()))
-    learned = folder / "punkt.json"
-    cut = PunktSegmenter.from_dict(read_json(learned)) if learned.exists() else make_segmenter(views.segmenter, tuple)
-    corpus = TrainingCorpus(dataset, kept_out, labelled, saved["read"], report, cut, token_views=token_views)
+    punkt = folder / "punkt.json"
+    segmenter = PunktSegmenter.from_dict(read_json(punkt)) if punkt.exists() else make_segmenter(views.segmenter, tuple)
+    corpus = TrainingCorpus(
+        dataset=dataset, held_out=held_out_documents, labelled=labelled, reader_report=manifest["read"], report=report,
+        segmenter=segmenter, token_views=token_views,
+    )  # fmt: skip
     rows = corpus.sentences
-    spread = rows.select(range(0, len(rows), -(-len(rows) // DOCUMENTS)))
-    warn_of_language({loaded.base.name: loaded.model}, (" ".join(row["sentences"]) for row in spread))
+    sample = rows.select(range(0, len(rows), -(-len(rows) // DOCUMENTS)))
+    warn_of_language({setup.base.name: setup.model}, (" ".join(row["sentences"]) for row in sample))
     if shards is not None:
-        corpus = replace(corpus, stream=_stream_views(run, shards, loaded, corpus))
-    return replace(corpus, whole=loaded.preset.max_length is None and _cuts_much(loaded, corpus))
+        corpus = replace(corpus, stream=_stream_views(run, shards, setup, corpus))
+    return replace(corpus, in_chunks=setup.preset.max_length is None and _truncates_much(setup, corpus))
 
 
 def _read_documents(
-    run: Run, documents: DocumentReader | Shards, loaded: Loaded, held_out: float, manifest: Path
+    run: Run, documents: DocumentReader | Shards, setup: TrainingSetup, held_out: float, manifest_path: Path
 ) -> Dataset:
-    """Read and segment the documents, and write a manifest of the documents read and held out."""
-    holder = HeldOut(held_out, seed=run.seed)
+    """Read and segment the documents, and write the reader's report and the held-out documents to the manifest."""
+    hold_out = HoldOut(held_out, seed=run.seed)
     if isinstance(documents, Shards):
-        if loaded.preset.steps is None:
+        if setup.preset.steps is None:
             raise ConfigurationError(
                 "Set max_steps=: the length of an epoch is unknown, because a stream is not counted."
             )
-        holder.share = 0.5 if held_out else 0.0  # of the first documents
+        hold_out.share = 0.5 if held_out else 0.0  # of the first documents
         documents = documents.first(FIRST, shard_order(len(documents.names), run.seed, epoch=0))
-    dataset = loaded.views.attach(documents, directory=run.folder.corpus, hold_out=holder.divert, progress=run.progress)
-    rows = [{"id": item.id, "text": item.text, "label": item.label} for item in holder.documents]
-    read = {**documents.report.to_dict(), "summary": documents.report.summary()}
-    write_json(manifest, {"read": read, "held_out": rows})
+    folder = run.folder.corpus
+    dataset = setup.views.attach(documents, directory=folder, hold_out=hold_out.divert, progress=run.progress)
+    rows = [{"id": document.id, "text": document.text, "label": document.label} for document in hold_out.documents]
+    report = {**documents.report.to_dict(), "summary": documents.report.summary()}
+    write_json(manifest_path, {"read": report, "held_out": rows})
     return dataset
 
 
-def _stream_views(run: Run, shards: Shards, loaded: Loaded, corpus: TrainingCorpus) -> StreamedViews:
-    """Return the views of all documents of a stream, without those held out."""
-    views, segmenter = loaded.views, corpus.segmenter
+def _stream_views(run: Run, shards: Shards, setup: TrainingSetup, corpus: TrainingCorpus) -> StreamedViews:
+    """Return the views of all documents of a stream except the held-out ones."""
+    views, segmenter = setup.views, corpus.segmenter
     stream = DocumentStream(
         shards,
         seed=run.seed,
         usable=usable_by(views.view, segmenter),
-        without={text_key(document.text) for document in corpus.held_out},
-        batch_size=loaded.preset.batch_size,
+        excluded_keys={text_key(document.text) for document in corpus.held_out},
+        batch_size=setup.preset.batch_size,
         path=run.folder.path / "stream.json",
     )
-    count = estimate_tokens if loaded.static else tokenizer_counter(loaded.model.tokenizer)
+    count = estimate_tokens if setup.static else tokenizer_counter(setup.model.tokenizer)
     return StreamedViews(
         stream, views.view, seed=run.seed, budget=views.budget, segmenter=segmenter, count_tokens=count
     )
 
 
-def _cuts_much(loaded: Loaded, corpus: TrainingCorpus) -> bool:
+def _truncates_much(setup: TrainingSetup, corpus: TrainingCorpus) -> bool:
     """Return whether the base would truncate many tokens and can read documents in chunks instead.
 
-    The mean over chunks is the cheapest way to read more and as good as others: macro-F1 over six sets is 47.0 with few
-    labels and 50.0 with all, against 47.2 and 50.3 for a converted Longformer, which takes 1.46 times as long. It works
-    with any base, and training still uses short views.
+    The mean over chunks is the cheapest way to read more, and as good as others: macro-F1 over six sets is 47.0 with
+    few labels and 50.0 with all, against 47.2 and 50.3 for a converted Longformer, which takes 1.46 times as long. It
+    works with any base, and training still uses short views.
     """
-    read = Truncation.of(loaded.model, max_seq_length=loaded.reads)
+    truncation = Truncation.of(setup.model, max_seq_length=setup.reads)
     for lengths in document_lengths(corpus.dataset):
-        read.add(lengths)
-    length = read.max_seq_length
-    if length is None or length >= WHOLE_DOCUMENTS or read.cut_tokens <= CUT_SHARE * read.tokens:
+        truncation.add(lengths)
+    length = truncation.max_seq_length
+    if length is None or length >= WHOLE_DOCUMENTS or truncation.cut_tokens <= CUT_SHARE * truncation.tokens:
         return False
-    return can_read_in_chunks(loaded.model)
+    return can_read_in_chunks(setup.model)
 
 
 @dataclass
-class HeldOut:
-    """Holds out a share of documents, chosen by the seed and their ids only.
+class HoldOut:
+    """Holds out a share of the documents, chosen by the seed and the ids only.
 
-    From a small corpus it holds out more, up to three times the share, until there are ``least`` documents.
+    From a small corpus it holds out up to three times the share, to reach :data:`MIN_HELD_OUT` documents.
     """
 
     share: float = 0.1
-    least: int = 100
-    most: int = 500
     seed: int = 0
     documents: list[Document] = field(default_factory=list)
 
     def divert(self, documents: Iterable[Document]) -> Iterator[Document]:
         """Yield the training documents, and collect the held-out ones in :attr:`documents`.
 
-        Documents that may be needed for the minimum wait, and are yielded later if they are not needed.
+        Documents that may be needed to reach the minimum wait, and are yielded later if they are not.
         """
-        least = min(self.least, self.most)
         waiting: list[tuple[float, Document]] = []
         for document in documents:
-            drawn = self._drawn(document.id)
-            if drawn < self.share and len(self.documents) < self.most:
+            number = self._random_number(document.id)
+            if number < self.share and len(self.documents) < MAX_HELD_OUT:
                 self.documents.append(document)
-            elif drawn < min(0.5, 3 * self.share) and len(self.documents) < least:
-                waiting.append((drawn, document))
+            elif number < min(0.5, 3 * self.share) and len(self.documents) < MIN_HELD_OUT:
+                waiting.append((number, document))
             else:
                 yield document
-            if waiting and len(self.documents) >= least:
+            if waiting and len(self.documents) >= MIN_HELD_OUT:
                 yield from (document for _, document in waiting)
                 waiting = []
-        waiting.sort(key=lambda item: item[0])
-        needed = max(0, least - len(self.documents))
-        self.documents += [document for _, document in waiting[:needed]]
-        yield from (document for _, document in waiting[needed:])
+        candidates = [document for _, document in sorted(waiting, key=lambda pair: pair[0])]
+        missing = max(0, MIN_HELD_OUT - len(self.documents))
+        self.documents += candidates[:missing]
+        yield from candidates[missing:]
 
-    def _drawn(self, document_id: str) -> float:
+    def _random_number(self, document_id: str) -> float:
+        """Return a number in [0, 1) for an id."""
         key = f"held out\x00{self.seed}\x00{document_id}".encode("utf-8", "surrogatepass")
         return float(int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "big") / 2**64)

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import torch
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from torch import nn
 from transformers import set_seed
 
@@ -19,6 +20,7 @@ from simlte_st.distributed import from_main, main_first, world
 from simlte_st.errors import ConfigurationError
 from simlte_st.files import atomic_path
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
+from simlte_st.losses.columns import Features
 from simlte_st.losses.masked_language_model import MLMHead, make_mlm_head
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.distillation import distil_base
@@ -38,23 +40,23 @@ from simlte_st.words.tokens import unknown_id
 logger = logging.getLogger(__name__)
 
 TABLE_SIZE = 0.37
-"""Root mean square of the token vectors for which the preset's learning rate was chosen (MiniLM's). Scaling a table
-does not change embeddings, which have length 1."""
+"""Root mean square of the token vectors for which the preset's learning rate was chosen (MiniLM's). Scaling them does
+not change embeddings, which have length 1."""
 
 
 @dataclass(frozen=True)
-class Loaded:
+class TrainingSetup:
     """Model, loss and views of a run.
 
     Attributes:
-        base: The base before training, distilled for a static model or converted to read more tokens if needed.
+        base: The base before training; distilled for a static model, or converted if it has to read more tokens.
         preset: The preset, with the arguments that replace its fields.
         model: The model to train.
         loss: The loss.
         views: The transform that draws the views.
         static: Whether the model is static.
-        reads: Maximum number of tokens that the trained model reads, or None. Views may be shorter; in chunks, the
-            finished model may read more.
+        reads: Maximum number of tokens that the trained model reads, or None for no limit. Views may be shorter, and a
+            finished model that reads in chunks reads more.
     """
 
     base: LoadedModel
@@ -95,15 +97,9 @@ def choose_base(
 
 @main_first
 def prepare_model(
-    run: Run,
-    base: str,
-    preset: Preset | None,
-    changes: Mapping[str, Any],
-    *,
-    static: bool | None = None,
-    lsa: int | None = None,
-    segmenter: str | Segmenter = "punkt",
-) -> Loaded:
+    run: Run, base: str, preset: Preset | None, changes: Mapping[str, Any], *, static: bool | None = None,
+    lsa: int | None = None, segmenter: str | Segmenter = "punkt",
+) -> TrainingSetup:  # fmt: skip
     """Load the base, and build the model, its views and its loss from the preset.
 
     Args:
@@ -115,39 +111,37 @@ def prepare_model(
         lsa: 0 removes the latent semantic analysis of the base, if any.
         segmenter: How to split documents into sentences.
     """
-    folder = run.folder.base
     set_seed(run.seed)
-    loaded = load_model(base, dtype=torch.float32, device=run.device)
-    if lsa == 0 and isinstance(loaded.model[-1], TokenTable):
-        del loaded.model[-1]
-    if is_static(loaded.model) and static is False:
+    folder, base_model = run.folder.base, load_model(base, dtype=torch.float32, device=run.device)
+    if lsa == 0 and isinstance(base_model.model[-1], TokenTable):
+        del base_model.model[-1]
+    if is_static(base_model.model) and static is False:
         raise ConfigurationError(f"static=False: {base} is a static model. Choose an encoder as base=.")
-    if static and not is_static(loaded.model):
-        loaded = _distil(loaded, folder, run.device, run.progress)
-    static = is_static(loaded.model)
-    preset = replace(preset or preset_for(loaded), **changes)
-    if static:
-        for name in ONLY_ENCODERS:
-            if (value := getattr(preset, name)) not in (getattr(get_preset(STATIC_PRESET), name), "base"):
-                raise ConfigurationError(
-                    f"{name}={value!r} does not apply to a static model (preset {STATIC_PRESET!r}). Train an encoder "
-                    "with static=False."
-                )
+    if static and not is_static(base_model.model):
+        base_model = _distil(base_model, folder, run.device, run.progress)
+    static = is_static(base_model.model)
+    preset = replace(preset or preset_for(base_model), **changes)
+    for name in ONLY_ENCODERS if static else ():
+        if (setting := getattr(preset, name)) not in (getattr(get_preset(STATIC_PRESET), name), "base"):
+            raise ConfigurationError(
+                f"{name}={setting!r} does not apply to a static model (preset {STATIC_PRESET!r}). Train an encoder "
+                "with static=False."
+            )
     if preset.batch_size % world():
         raise ConfigurationError(
             f"batch_size={preset.batch_size}: must be divisible by the number of processes, {world()}."
         )
     head = reads = None
     if not static:
-        head, reads = convert(loaded, preset, folder, run.seed), loaded.model.max_seq_length
+        head, reads = convert(base_model, preset, folder, run.seed), base_model.model.max_seq_length
         if folder.exists():
-            converted = load_model(folder, dtype=torch.float32, device=run.device)
-            loaded = replace(loaded, model=converted.model)
-            reads = readable_tokens(converted.model) or cast(int, preset.max_length)
-    model = loaded.copy(preset.pooling, preset.max_view_length).model
+            converted = load_model(folder, dtype=torch.float32, device=run.device).model
+            base_model = replace(base_model, model=converted)
+            reads = readable_tokens(converted) or cast(int, preset.max_length)
+    model = base_model.copy(preset.pooling, preset.max_view_length).model
     if static:
         _prepare_table(model)
-    # encode truncates embeddings last; the loss must see truncated embeddings too.
+    # encode truncates embeddings at the end; the loss must see truncated embeddings too.
     model.register_forward_hook(_truncate_embeddings)
     loss = _make_loss(model, preset, head, run.seed)
     if preset.dropout is not None:
@@ -155,9 +149,10 @@ def prepare_model(
     if preset.attention_dropout is not None:
         set_attention_dropout(model, preset.attention_dropout)
     # A static model has no length limit for views, and counting tokens would take as long as training.
-    fitted = None if static else model
-    views = DocSplitTransform(preset.view, model=fitted, seed=run.seed, segmenter=segmenter)
-    return Loaded(loaded, preset, model, loss, views, static, reads)
+    views = DocSplitTransform(preset.view, model=None if static else model, seed=run.seed, segmenter=segmenter)
+    return TrainingSetup(
+        base=base_model, preset=preset, model=model, loss=loss, views=views, static=static, reads=reads
+    )
 
 
 def preset_for(base: LoadedModel) -> Preset:
@@ -171,23 +166,24 @@ def preset_for(base: LoadedModel) -> Preset:
 
 
 def convert(base: LoadedModel, preset: Preset, folder: Path, seed: int) -> MLMHead | None:
-    """Convert a base that has too few positions for the preset, or that is a stock Longformer, into a folder.
+    """Convert a base with too few positions for the preset, or a stock Longformer, and save it in a folder.
 
-    If only the tokenizer's limit is too low, raise it in place.
+    If only the tokenizer's limit is too low, it is raised in place.
 
     Returns:
         The MLM head of the base, if the folder lacks it.
     """
-    limit, replacement = readable_tokens(base.model), get_encoder(base.model).config.model_type == "longformer"
-    wanted = None if preset.max_length == "base" else preset.max_length
-    if not replacement and (wanted is None or lengthen(base, wanted)):
+    is_stock = get_encoder(base.model).config.model_type == "longformer"
+    length = None if preset.max_length == "base" else preset.max_length
+    if not is_stock and (length is None or lengthen(base, length)):
         return None
-    chunks, length = preset.backbone == "chunk-mean" and not replacement, limit if replacement else wanted
+    length = readable_tokens(base.model) if is_stock else length
     assert length is not None
+    in_chunks = preset.backbone == "chunk-mean" and not is_stock
     if not folder.exists():
-        convert_base(base, folder, backbone="chunk-mean" if chunks else "longformer", max_length=length)
-    logger.info("Base: %s, converted to read %s tokens%s.", base.name, f"{length:,}", " in chunks" if chunks else "")
-    return make_mlm_head(base.model, seed=seed) if chunks and preset.mlm_weight > 0 else None
+        convert_base(base, folder, backbone="chunk-mean" if in_chunks else "longformer", max_length=length)
+    logger.info("Base: %s, converted to read %s tokens%s.", base.name, f"{length:,}", " in chunks" if in_chunks else "")
+    return make_mlm_head(base.model, seed=seed) if in_chunks and preset.mlm_weight > 0 else None
 
 
 def set_dropout(model: nn.Module, probability: float) -> None:
@@ -199,10 +195,10 @@ def set_dropout(model: nn.Module, probability: float) -> None:
 def set_attention_dropout(model: nn.Module, probability: float) -> None:
     """Set the dropout probability of attention weights in all layers."""
     for module in model.modules():
-        kind = type(module).__name__
-        if kind.endswith("Attention"):
+        name = type(module).__name__
+        if name.endswith("Attention"):
             _set_dropout(module, probability)
-        if kind.endswith("SelfAttention"):  # the modules around it drop hidden states
+        if name.endswith("SelfAttention"):  # the modules around it apply dropout to hidden states
             for part in module.modules():
                 _set_dropout(part, probability)
 
@@ -210,14 +206,14 @@ def set_attention_dropout(model: nn.Module, probability: float) -> None:
 def _set_dropout(module: nn.Module, probability: float) -> None:
     if isinstance(module, nn.Dropout):
         module.p = probability
-    # Fused attention reads the probability from an attribute of the attention layer.
+    # Fused attention takes the probability from an attribute of the attention layer.
     for attribute in ("dropout_prob", "attention_dropout", "dropout"):
         if isinstance(getattr(module, attribute, None), float):
             setattr(module, attribute, probability)
 
 
 def _distil(base: LoadedModel, folder: Path, device: str | None, progress: bool) -> LoadedModel:
-    """Distil a base to a static model in the run's folder, once."""
+    """Distil a base to a static model in the run's folder, unless it is there."""
     if not folder.exists():
         logger.info("Base: %s, distilled to a static model.", base.name)
         model = distil_base(base, progress=progress)
@@ -227,15 +223,15 @@ def _distil(base: LoadedModel, folder: Path, device: str | None, progress: bool)
 
 
 def _prepare_table(model: SentenceTransformer) -> None:
-    """Scale the token vectors, and keep that of unknown tokens at zero, because model2vec skips these tokens."""
-    table, unknown = cast(Any, model[0]).embedding.weight, unknown_id(model.tokenizer)
+    """Scale the token vectors, and fix that of unknown tokens at zero, because model2vec skips these tokens."""
+    table, unknown = cast(StaticEmbedding, model[0]).embedding.weight, unknown_id(model.tokenizer)
     rows = torch.tensor([] if unknown is None else [unknown], dtype=torch.int64, device=table.device)
     with torch.no_grad():
         table.mul_(TABLE_SIZE / table.square().mean().sqrt().clamp(min=1e-12)).index_fill_(0, rows, 0)
     table.register_hook(lambda gradient: gradient.index_fill(0, rows, 0))
 
 
-def _truncate_embeddings(model: nn.Module, inputs: Any, features: dict[str, Any]) -> None:
+def _truncate_embeddings(model: nn.Module, inputs: object, features: Features) -> None:
     if (size := model.truncate_dim) is not None:
         features["sentence_embedding"] = features["sentence_embedding"][:, :size]
 

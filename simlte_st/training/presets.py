@@ -25,7 +25,7 @@ MaxLength = Count | Literal["base"]
 Backbone = Literal["longformer", "chunk-mean"]
 
 STATIC_PRESET = "docsplit-static"
-"""Preset for static models."""
+"""The preset for static models."""
 
 ONLY_ENCODERS = (
     "mlm_weight", "mlm_probability", "mlm_input", "mini_batch_num_tokens", "pooling", "dropout", "attention_dropout",
@@ -102,7 +102,7 @@ class Preset:
         Raises:
             ConfigurationError: A value is out of range.
         """
-        return replace(self, **{name: value for name, value in changes.items() if value is not None})
+        return replace(self, **{name: setting for name, setting in changes.items() if setting is not None})
 
     def planned_steps(self, batches: int) -> int:
         """Return the number of optimizer steps for an epoch of ``batches`` batches."""
@@ -116,10 +116,10 @@ class Preset:
 PRESETS: dict[str, Preset] = {
     # DocSplit, section 4.1, and SimLTE, section 3.1: BERT and Longformer, [CLS], batches of 36 and 12.
     "docsplit-bert": Preset(batch_size=36),
-    # A laptop lacks the memory for twelve papers at once, but can hold the tokens of four.
+    # A laptop's memory is too small for twelve papers at once, but large enough for the tokens of four.
     "docsplit-longformer": Preset(batch_size=12, attention_dropout=0.0, mini_batch_num_tokens=16384, max_length=4096),
-    # For sentence encoders. At the papers' temperature, 0.05, the most similar documents are pushed apart, which
-    # destroys what the base knows; at 0.5, all documents are pushed apart a little. Steps and view length are from
+    # For sentence encoders. The papers' temperature, 0.05, pushes the most similar documents apart, which destroys the
+    # base's knowledge; 0.5 pushes all documents apart a little. Steps and view length are from
     # benchmarks/results/recipe.md: longer training and longer views help on some corpora (AG News) and hurt on others
     # (20 Newsgroups, FakeNews).
     "docsplit-tuned": Preset(
@@ -127,8 +127,8 @@ PRESETS: dict[str, Preset] = {
         max_view_length=64,
     ),
     # For static models, whose views are whole halves of documents. A lower temperature or more passes over few
-    # documents hurt on most sets. The learning rate is for a table of the size prepare_model.TABLE_SIZE. 689 steps on
-    # 6,300 posts are slower and better (68.3 instead of 67.0).
+    # documents hurt on most sets. The learning rate suits token vectors scaled to prepare_model.TABLE_SIZE. 689 steps
+    # on 6,300 posts are slower and better (68.3 instead of 67.0).
     STATIC_PRESET: Preset(
         batch_size=128, learning_rate=2e-2, steps=500, most_passes=14, scale=1.0, symmetric=True, mlm_weight=0.0,
         pooling="keep",
@@ -152,10 +152,10 @@ def get_preset(name: str) -> Preset:
     return PRESETS[name]
 
 
-def preset_changes(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a preset that the arguments of a run replace."""
-    names = (item.name for item in fields(Preset))
-    changes = {name: value for name in names if (value := arguments.get(name)) is not None}
+def preset_changes(arguments: Mapping[str, object]) -> dict[str, Any]:
+    """Return the preset fields that the arguments of a run replace."""
+    names = (preset_field.name for preset_field in fields(Preset))
+    changes = {name: argument for name in names if (argument := arguments.get(name)) is not None}
     if "epochs" in changes:
         changes["steps"] = None
     if arguments["max_steps"] is not None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from simlte_st.errors import format_count
-from simlte_st.reading.reader import counted
+from simlte_st.reading.reader import format_reason
 from simlte_st.training.run import trained_path
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class TrainingResult:
         dtype: Dtype of the training: ``"float32"`` or ``"bfloat16"``.
         read: Report of the reader: documents read, skipped and repaired, with reasons.
         corpus: Report on the training documents and on those left out.
-        truncation: How much of the training documents the finished model reads; for a stream, of the first ones.
+        truncation: How much of the training documents the finished model reads; for a stream, of its first documents.
         kept: The finished model: ``"trained"``, or ``"base"`` if training did not clearly help. The trained model is
             then in ``OUTPUT.trained``.
         gain: The verdict on held-out documents, with the numbers of TF-IDF, the base (reading as much as the trained
@@ -51,7 +51,7 @@ class TrainingResult:
         lsa: Dimensions of the latent semantic analysis appended to an encoder or folded into a static model, or None.
         whole: Whether the finished model reads documents in chunks, because the base would truncate them.
         log: Log lines of the Trainer.
-        report: The page about the run, or None.
+        report: Path of the report page, or None.
 
     Example:
         ::
@@ -81,7 +81,7 @@ class TrainingResult:
         """Load the finished model.
 
         Args:
-            **options: Arguments of :class:`simlte_st.SentenceTransformer`, such as ``device="cpu"``.
+            **options: Arguments of :class:`simlte_st.SentenceTransformer`, for example ``device="cpu"``.
         """
         from simlte_st.models.sentence_transformer import SentenceTransformer
 
@@ -93,7 +93,7 @@ class TrainingResult:
 
     def summary(self) -> str:
         """Return a description of the training, the verdict and a table of the measures."""
-        gain = self.gain or {"summary": "No documents, or too few, were held out to measure the gain."}
+        gain = self.gain or {"summary": "Too few documents, or none, were held out to measure the gain."}
         lines = [f"{' '.join(self.facts())} {WHOLE_ADVICE if self.whole else self.truncation.advice}".rstrip()]
         lines.append(gain["summary"])
         if self.kept == "base":
@@ -106,9 +106,9 @@ class TrainingResult:
         return "\n".join([*lines, *([f"\n{gain['table']}\n"] if self.gain else [])])
 
     def facts(self) -> list[str]:
-        """Return sentences on the training and on how much the model reads, without file names."""
+        """Return sentences about the training and the tokens that the model reads, without file names."""
         left_out = {**self.read["skipped"], **self.corpus.left_out}
-        skipped = ", ".join(counted(count, reason) for reason, count in left_out.items())
+        skipped = ", ".join(format_reason(reason, count) for reason, count in left_out.items())
         documents, steps = format_count(self.corpus.documents, "document"), format_count(self.steps, "step")
         trained = f"Trained on {documents}: {steps} in {self.seconds:,.0f} s, in {self.dtype}."
         return [

@@ -1,4 +1,4 @@
-"""A training run: checks before the start, the work folder, and the settings of the process."""
+"""A training run: checks before the start, the work folder, and the settings of the processes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from filelock import FileLock
 
@@ -18,7 +17,7 @@ from simlte_st import files
 from simlte_st.distributed import connect_processes, is_main, let_main_finish, on_main, world
 from simlte_st.errors import ConfigurationError, ResumeError, SimlteError, TrainingInterrupted
 from simlte_st.models.names import check_model
-from simlte_st.reading.document import content_id
+from simlte_st.reading.document import DocumentSource, content_id
 from simlte_st.reading.documents import DocumentReader, Shards, read_documents
 from simlte_st.reading.sources import is_place
 
@@ -29,18 +28,18 @@ def trained_path(output: Path) -> Path:
 
 
 def report_path(output: Path) -> Path:
-    """Return the path of the report: outside the model's folder, which may be published, because it shows documents."""
+    """Return the path of the report, which shows documents and is therefore outside the model's folder."""
     return output.with_name(f"{output.name}.report.html")
 
 
 def check_run(
-    source: Any, output: Path, *, base: str | os.PathLike[str] | None, probe: str | None, report: bool, resume: bool,
-    overwrite: bool,
+    source: DocumentSource, output: Path, *, base: str | os.PathLike[str] | None, probe: str | None, report: bool,
+    resume: bool, overwrite: bool,
 ) -> DocumentReader | Shards:  # fmt: skip
     """Check documents, output and base before torch is imported, which takes seconds.
 
     Returns:
-        The documents, unread.
+        The documents, not read yet.
     """
     documents = source if isinstance(source, Shards) else read_documents(source)
     if probe is not None and isinstance(documents, DocumentReader):
@@ -58,7 +57,7 @@ def check_run(
 
 @dataclass(frozen=True)
 class Run:
-    """Work folder and settings that all stages of a run share.
+    """Work folder and settings shared by all stages of a run.
 
     Attributes:
         folder: The work folder.
@@ -74,12 +73,12 @@ class Run:
     seed: int = 0
     progress: bool = False
 
-    def start(self, arguments: Mapping[str, Any], *, base: str, overwrite: bool) -> None:
+    def start(self, arguments: Mapping[str, object], *, base: str, overwrite: bool) -> None:
         """Open the folder of a new run, or of an interrupted run with the same arguments.
 
-        The number of processes must be the same too, because checkpoints hold the random state of each.
+        The number of processes must be the same too, because checkpoints contain the random state of each process.
         """
-        settings = {name: described(value) for name, value in arguments.items()}
+        settings = {name: to_setting(argument) for name, argument in arguments.items()}
         settings |= {"base": base, "dtype": "bfloat16" if self.bf16 else "float32", "processes": world()}
         on_main(self.folder.open)(settings, overwrite=overwrite)
 
@@ -88,7 +87,7 @@ class Run:
 def open_run(
     output: Path, *, device: str | None, bf16: bool | None, seed: int, progress: bool, resume: bool
 ) -> Iterator[Run]:
-    """Connect the processes of a run; a run that fails before training leaves no folder."""
+    """Connect the processes and yield the run; if it fails before training, its folder is removed."""
     from simlte_st.models.device import bf16_available, check_device
 
     check_device(device)
@@ -107,20 +106,23 @@ def open_run(
         folder.release()
 
 
-_shown = reprlib.Repr()
-_shown.maxother = 10_000
+Setting = str | float | list[str] | None
+"""The JSON value of an argument."""
+
+_short = reprlib.Repr()
+_short.maxother = 10_000
 
 
-def described(value: Any) -> Any:
-    """Return a JSON value for an argument that is the same in every process, without memory addresses."""
-    if value is None or isinstance(value, (str, int, float, bool)):
-        return value
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    if isinstance(value, (list, tuple)) and value and all(map(is_place, value)):
-        return [os.fspath(each) for each in value]
-    shards = f", {content_id(chr(0).join(value.names))}" if isinstance(value, Shards) else ""  # in their order
-    return re.sub(" at 0x[0-9a-fA-F]+", "", _shown.repr(value)) + shards
+def to_setting(argument: object) -> Setting:
+    """Return a JSON value for an argument, without memory addresses, so that it is the same in all processes."""
+    if argument is None or isinstance(argument, (str, int, float)):
+        return argument
+    if isinstance(argument, os.PathLike):
+        return str(os.fspath(argument))
+    if isinstance(argument, (list, tuple)) and argument and all(map(is_place, argument)):
+        return [os.fspath(place) for place in argument]
+    shards = f", {content_id(chr(0).join(argument.names))}" if isinstance(argument, Shards) else ""  # in their order
+    return re.sub(" at 0x[0-9a-fA-F]+", "", _short.repr(argument)) + shards
 
 
 class RunFolder:
@@ -133,39 +135,39 @@ class RunFolder:
         self.base, self.corpus, self.tokens, self.checkpoints = (self.path / name for name in names)
         self._lock: FileLock | None = None
 
-    def open(self, settings: Mapping[str, Any], *, overwrite: bool = False) -> None:
+    def open(self, settings: Mapping[str, Setting], *, overwrite: bool = False) -> None:
         """Create the folder, or open that of the interrupted run, and lock it."""
         self.check(overwrite=overwrite)
         if self.resume:
-            if different := files.changes(self.saved, settings):
-                raise ResumeError(f"The interrupted run has different settings ({'; '.join(different.values())}).")
-        elif self._interrupted:
+            if differences := files.changes(self.saved_settings, settings):
+                raise ResumeError(f"The interrupted run has different settings ({'; '.join(differences.values())}).")
+        elif self._is_interrupted:
             shutil.rmtree(self.path)
         self._lock = files.hold(self.path)
         if not self.resume:
             files.write_json(self.path / files.SETTINGS_FILE, settings)
 
     @property
-    def saved(self) -> dict[str, Any]:
+    def saved_settings(self) -> dict[str, Setting]:
         """Settings of the interrupted run; empty if there is none."""
         file = self.path / files.SETTINGS_FILE
         return files.read_json(file) if file.exists() else {}
 
     @property
-    def _interrupted(self) -> bool:
+    def _is_interrupted(self) -> bool:
         return self.path.exists() and not files.is_unused(self.path)
 
     def check(self, *, overwrite: bool = False) -> None:
         """Check that a run can start, or that there is a run to resume."""
         if self.resume:
-            if not self.saved:
-                done = f" {self.output} is finished." if self.output.exists() else ""
-                raise ResumeError(f"There is no interrupted run at {self.path}.{done}")
+            if not self.saved_settings:
+                finished = f" {self.output} is finished." if self.output.exists() else ""
+                raise ResumeError(f"There is no interrupted run at {self.path}.{finished}")
             return
         files.check_free(self.output, overwrite)
         files.check_free(self.trained, overwrite)
-        if self._interrupted:
-            if not self.saved:
+        if self._is_interrupted:
+            if not self.saved_settings:
                 raise ConfigurationError(
                     f"{self.path} exists but is not the work folder of a run: choose another output."
                 )

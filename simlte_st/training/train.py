@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from annotated_types import Interval
 
@@ -14,7 +13,8 @@ from simlte_st.distributed import launcher_rank, on_main
 from simlte_st.errors import ConfigurationError
 from simlte_st.extras import check_installed
 from simlte_st.models.names import warn_of_second_lsa
-from simlte_st.reading.documents import Shards
+from simlte_st.reading.document import DocumentSource
+from simlte_st.reading.documents import DocumentReader, Shards
 from simlte_st.training.presets import (
     ONLY_ENCODERS,
     STATIC_PRESET,
@@ -37,13 +37,10 @@ from simlte_st.training.run import check_run, open_run
 from simlte_st.views.views import View
 from simlte_st.words.sentences import Segmenter
 
-NOT_DECISIVE = ("output", "report", "bf16", "workers", "save_steps", "device", "resume", "overwrite", "progress")
-"""Arguments that may change when a run is resumed, because they do not affect its result."""
-
 
 @check_arguments
 def train(
-    source: Any,
+    source: DocumentSource,
     output: str | os.PathLike[str],
     *,
     base: str | os.PathLike[str] | None = None,
@@ -84,10 +81,10 @@ def train(
 ) -> TrainingResult:
     """Train an embedding model on documents without labels, by DocSplit.
 
-    The arguments from ``view=`` to ``backbone=`` replace settings of the preset; None keeps the preset's.
+    The arguments from ``view=`` to ``backbone=`` replace settings of the preset; None keeps the preset's value.
 
     With ``torchrun`` or ``accelerate launch``, all processes call this function with the same arguments, train one
-    model together and get the same result; see ``docs/many_devices.md``.
+    model together and return the same result; see ``docs/many_devices.md``.
 
     Args:
         source: The documents: anything that ``read_documents`` takes or returns. Documents with the same text count
@@ -96,7 +93,7 @@ def train(
             documents and the estimates of lengths, and it needs ``max_steps=`` if the preset has no steps.
         output: Folder of the finished model. During the run, its files are in ``OUTPUT.run``.
         base: Model to start from: a folder, or a name on this machine or on the Hugging Face Hub. A stock Longformer
-            becomes this package's, with the same weights (default: the packaged all-MiniLM-L6-v2, or simlte-static with
+            is loaded into this package's class (default: the packaged all-MiniLM-L6-v2, or simlte-static with
             ``static=True``; without either, the length of the documents decides).
         static: Train a static model, which has one vector for each token and no layers: it reads whole documents, and
             trains and encodes in seconds. An encoder as ``base=`` is distilled first. ``static=False`` trains an
@@ -173,22 +170,33 @@ def train(
             print(result)  # a description, the verdict and its measures
             vectors = result.load().encode(["A long document ...", "Another one ..."])
     """
-    arguments = {name: value for name, value in locals().items() if name not in NOT_DECISIVE}
-    changes = preset_changes(arguments)
-    named = preset if isinstance(preset, Preset) else None if preset == "auto" else get_preset(preset)
-    (named or Preset()).changed(**changes)  # rejects conflicts
-    for name, asked in (("probe", probe is not None), ("report", report)):
-        if asked and held_out == 0:
-            raise ConfigurationError(f"{name}= needs held-out documents: held_out= must not be 0.")
+    # All arguments that affect the result; the others may change when a run is resumed.
+    settings = {
+        "source": source, "base": base, "static": static, "preset": preset, "view": view, "batch_size": batch_size,
+        "learning_rate": learning_rate, "warmup": warmup, "epochs": epochs, "max_steps": max_steps, "scale": scale,
+        "symmetric": symmetric, "mlm_weight": mlm_weight, "mlm_probability": mlm_probability, "mlm_input": mlm_input,
+        "mini_batch_num_tokens": mini_batch_num_tokens, "pooling": pooling, "dropout": dropout,
+        "attention_dropout": attention_dropout, "max_view_length": max_view_length, "max_length": max_length,
+        "backbone": backbone, "segmenter": segmenter, "lsa": lsa, "keep": keep, "held_out": held_out, "probe": probe,
+        "seed": seed,
+    }  # fmt: skip
+    changes = preset_changes(settings)
+    selected_preset = preset if isinstance(preset, Preset) else None if preset == "auto" else get_preset(preset)
+    (selected_preset or Preset()).changed(**changes)  # rejects conflicts
+    if held_out == 0 and (report or probe is not None):
+        name = "report" if probe is None else "probe"
+        raise ConfigurationError(f"{name}= needs held-out documents: held_out= must not be 0.")
     if report:
         check_installed("bokeh", "explore", "the report of a run")
     if preset == STATIC_PRESET:
         static = True
-    check = functools.partial(
-        check_run, source, Path(output), base=base, probe=probe, report=report, resume=resume,
-        overwrite=overwrite,
-    )  # fmt: skip
-    documents = check() if launcher_rank()[1] == 1 else None  # the main process checks later
+
+    def check() -> DocumentReader | Shards:
+        return check_run(
+            source, Path(output), base=base, probe=probe, report=report, resume=resume, overwrite=overwrite
+        )
+
+    documents = check() if launcher_rank()[1] == 1 else None  # with several processes, the main one checks later
 
     from simlte_st.training.choose_model import choose_model  # takes seconds to import
     from simlte_st.training.fit import fit
@@ -198,17 +206,17 @@ def train(
 
     with open_run(Path(output), device=device, bf16=bf16, seed=seed, progress=progress, resume=resume) as run:
         if documents is None:
-            checked_by_main = on_main(check)()
-            documents = source if isinstance(source, Shards) else checked_by_main
-        for_encoders = named is not None or bf16 or any(name in changes for name in ONLY_ENCODERS)
-        base = choose_base(run, documents, base, static=False if static is None and for_encoders else static)
-        run.start(arguments, base=base, overwrite=overwrite)
-        loaded = prepare_model(run, base, named, changes, static=static, lsa=lsa, segmenter=segmenter)
-        corpus = load_corpus(run, documents, loaded, held_out=held_out, probe=probe)
-        if loaded.static and (lsa or (lsa is None and corpus.stream is None)):
-            warn_of_second_lsa(base)
-        fitted = fit(run, loaded, corpus, workers=workers, save_steps=save_steps)
-        finished = choose_model(
-            run, loaded, corpus, fitted, measure=held_out > 0, probe=probe is not None, lsa=lsa, keep=keep
+            main_documents = on_main(check)()
+            documents = source if isinstance(source, Shards) else main_documents
+        for_encoders = selected_preset is not None or bf16 or any(name in changes for name in ONLY_ENCODERS)
+        base_name = choose_base(run, documents, base, static=False if static is None and for_encoders else static)
+        run.start(settings, base=base_name, overwrite=overwrite)
+        setup = prepare_model(run, base_name, selected_preset, changes, static=static, lsa=lsa, segmenter=segmenter)
+        corpus = load_corpus(run, documents, setup, held_out=held_out, probe=probe)
+        if setup.static and (lsa or (lsa is None and corpus.stream is None)):
+            warn_of_second_lsa(base_name)
+        stats = fit(run, setup, corpus, workers=workers, save_steps=save_steps)
+        choice = choose_model(
+            run, setup, corpus, stats, measure=held_out > 0, probe=probe is not None, lsa=lsa, keep=keep
         )
-        return save(run, loaded, corpus, fitted, finished, report=report)
+        return save(run, setup, corpus, stats, choice, report=report)

@@ -1,4 +1,4 @@
-"""A corpus on disk: segmented documents in a memory-mapped Arrow file of any size."""
+"""Write segmented documents to a memory-mapped Arrow file of any size, and read them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from simlte_st.arguments import check_arguments
 from simlte_st.errors import EmptyCorpusError
 from simlte_st.files import atomic_path, read_json, write_json
 from simlte_st.progress import with_progress_bar
-from simlte_st.reading.document import Document, SegmentedDocument, text_key
+from simlte_st.reading.document import Document, DocumentSource, SegmentedDocument, text_key
 from simlte_st.reading.documents import read_documents
-from simlte_st.reading.reader import counted
+from simlte_st.reading.reader import format_reason
 from simlte_st.views.views import View
 from simlte_st.words.sentences import PunktSegmenter, Segmenter, TokenCounter, estimate_tokens, segment_stream
 from simlte_st.words.tokens import in_batches
@@ -36,22 +36,22 @@ SCHEMA = pa.schema(
 """Columns of a corpus: the attributes of a :class:`~simlte_st.reading.document.SegmentedDocument`."""
 
 TOO_SHORT = "too short for two views"
-EXACT_COPY = "exact duplicate of another document"
+EXACT_DUPLICATE = "exact duplicate of another document"
 _BATCH = 256  # maximum rows in an Arrow record batch
-_BATCH_CHARACTERS = 32_000_000  # maximum characters in one, as a batch is held in memory
+_BATCH_CHARACTERS = 32_000_000  # maximum characters in a record batch, which is built in memory
 
 
 @dataclass
 class CorpusReport:
-    """Counts of a corpus: documents, sentences, tokens, and documents left out by reason."""
+    """Counts of documents, sentences and tokens in a corpus, and of the documents left out, by reason."""
 
     documents: int = 0
     sentences: int = 0
     tokens: int = 0  # without special tokens
-    longest: int = 0  # number of tokens of the longest document
+    longest: int = 0  # tokens in the longest document
     left_out: dict[str, int] = field(default_factory=dict)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the report as JSON values."""
         return asdict(self)
 
@@ -70,7 +70,7 @@ class CorpusReport:
 
 @check_arguments
 def write_corpus(
-    documents: Any,
+    documents: DocumentSource,
     directory: str | os.PathLike[str],
     *,
     view: View,
@@ -79,24 +79,24 @@ def write_corpus(
     hold_out: Callable[[Iterable[Document]], Iterable[Document]] | None = None,
     progress: bool = False,
 ) -> tuple[Dataset, CorpusReport]:
-    """Segment documents and write them to ``directory``, or read the complete corpus that is already there.
+    """Segment documents and write them to ``directory``, or open the complete corpus that is already there.
 
-    Of documents with exactly the same text, only the first is kept. An existing corpus is not compared with the
-    documents: the caller must ensure that it was made from them with the same settings, as a training run does.
+    Exact duplicates of an earlier document are dropped. An existing corpus is not compared with the documents: the
+    caller must ensure that it was written from them with the same settings, as a training run does.
 
     Args:
         documents: Anything :func:`~simlte_st.data.read_documents` accepts; read once, in order.
         directory: Folder for ``corpus.arrow``, ``corpus.json`` (the report, written last) and, for Punkt, its
             parameters in ``punkt.json``.
-        view: Its ``accepts`` decides which documents are used.
+        view: The view whose ``accepts`` decides which documents are used.
         segmenter: ``"punkt"`` or a callable.
         count_tokens: Counts the model's tokens in sentences.
-        hold_out: Called with the documents without duplicates; returns those for the corpus and may keep the others,
-            for example for an evaluation.
+        hold_out: Function that receives the documents without duplicates and returns those for the corpus; it may hold
+            out the others, for example for an evaluation.
         progress: Show a progress bar.
 
     Returns:
-        The memory-mapped data set, with columns ``id``, ``sentences``, ``paragraphs`` and ``tokens``, and the report.
+        The memory-mapped data set with columns ``id``, ``sentences``, ``paragraphs`` and ``tokens``, and its report.
 
     Raises:
         EmptyCorpusError: Fewer than two documents are usable; in-batch negatives need two.
@@ -105,14 +105,14 @@ def write_corpus(
     if not (directory / "corpus.json").exists():
         reader = read_documents(documents)
         report = CorpusReport()
-        unique = _without_duplicates(reader, report)
-        kept = unique if hold_out is None else hold_out(unique)
-        cut, segmented = segment_stream(kept, segmenter, count_tokens)
-        if isinstance(cut, PunktSegmenter):
-            write_json(directory / "punkt.json", cut.to_dict())
-        shown = with_progress_bar(segmented, "Segmenting", length_hint(reader, 0), shown=progress)
+        unique_documents = _without_duplicates(reader, report)
+        corpus_documents = unique_documents if hold_out is None else hold_out(unique_documents)
+        trained_segmenter, segmented = segment_stream(corpus_documents, segmenter, count_tokens)
+        if isinstance(trained_segmenter, PunktSegmenter):
+            write_json(directory / "punkt.json", trained_segmenter.to_dict())
+        bar = with_progress_bar(segmented, "Segmenting", length_hint(reader, 0), show=progress)
         with atomic_path(directory / "corpus.arrow") as path:
-            _write_rows(path, _usable_rows(shown, view, report))
+            _write_rows(path, _select(bar, view, report))
         if report.documents < 2:
             raise EmptyCorpusError(too_few_documents(report.documents, report.left_out))
         write_json(directory / "corpus.json", report.to_dict())
@@ -124,53 +124,50 @@ def _without_duplicates(documents: Iterable[Document], report: CorpusReport) -> 
 
     Memory: about 100 bytes per document, for a 64-bit hash of its text.
     """
-    seen: set[int] = set()
+    keys: set[int] = set()
     for document in documents:
         key = text_key(document.text)
-        if key in seen:
-            report.leave_out(EXACT_COPY)
+        if key in keys:
+            report.leave_out(EXACT_DUPLICATE)
         else:
-            seen.add(key)
+            keys.add(key)
             yield document
 
 
-def _usable_rows(documents: Iterable[SegmentedDocument], view: View, report: CorpusReport) -> Iterator[dict[str, Any]]:
+def _select(documents: Iterable[SegmentedDocument], view: View, report: CorpusReport) -> Iterator[SegmentedDocument]:
     for document in documents:
         if view.accepts(document):
             report.count(document)
-            yield to_row(document)
+            yield document
         else:
             report.leave_out(TOO_SHORT)
 
 
-def _write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+def _write_rows(path: Path, documents: Iterable[SegmentedDocument]) -> None:
+    batches = in_batches(documents, lambda document: sum(map(len, document.sentences)), _BATCH_CHARACTERS, _BATCH)
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, SCHEMA) as writer:
-        for batch in in_batches(rows, lambda row: sum(map(len, row["sentences"])), _BATCH_CHARACTERS, _BATCH):
-            writer.write_batch(pa.RecordBatch.from_pylist(batch, schema=SCHEMA))
-
-
-def to_row(document: SegmentedDocument) -> dict[str, Any]:
-    """Return a segmented document as a row of a corpus."""
-    return {name: getattr(document, name) for name in SCHEMA.names}
+        for batch in batches:
+            columns = {name: [getattr(document, name) for document in batch] for name in SCHEMA.names}
+            writer.write_batch(pa.RecordBatch.from_pydict(columns, schema=SCHEMA))
 
 
 def from_rows(columns: Mapping[str, Sequence[Any]]) -> Iterator[SegmentedDocument]:
-    """Yield the segmented documents of several rows, given by column as in a slice of a data set."""
-    for name, *lists in zip(*(columns[column] for column in SCHEMA.names), strict=True):
-        yield SegmentedDocument(name, *map(tuple, lists))
+    """Yield segmented documents from the columns of a corpus, or of a slice of it."""
+    for document_id, *lists in zip(*(columns[name] for name in SCHEMA.names), strict=True):
+        yield SegmentedDocument(document_id, *map(tuple, lists))
 
 
 def too_few_documents(documents: int, left_out: Mapping[str, int] | None = None) -> str:
     """Return the message for too few documents to train on."""
-    others = ", ".join(counted(count, reason) for reason, count in (left_out or {}).items())
+    reasons = ", ".join(format_reason(reason, count) for reason, count in (left_out or {}).items())
     return (
         "Training needs at least 2 documents, because the other documents of a batch are the negatives. "
-        f"{documents} can be used{f' (left out: {others})' if others else ''}."
+        f"{documents} can be used{f' (left out: {reasons})' if reasons else ''}."
     )
 
 
 def document_lengths(corpus: Dataset) -> Iterator[NDArray[np.int64]]:
-    """Yield the numbers of tokens of a corpus's documents, in batches."""
+    """Yield the token counts of a corpus's documents, in batches."""
     for batch in corpus.with_format("arrow").select_columns("tokens").iter(batch_size=1000):
         tokens = batch["tokens"].combine_chunks()
         sums = np.concatenate([[0], np.cumsum(tokens.values.to_numpy())])

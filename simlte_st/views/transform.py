@@ -1,7 +1,7 @@
 """DocSplit for training: a data set transform for the unmodified Trainer, and ``InputExample`` objects for ``fit``.
 
 ``SentenceTransformer.fit`` reads its data loaders once and keeps the texts, so a loader cannot return new views in the
-next epoch. But ``fit`` accepts several (loader, loss) pairs and draws a batch from each in turn. One loader per epoch
+next epoch. But ``fit`` accepts several (loader, loss) pairs and takes a batch from each in turn. One loader per epoch
 gives several epochs of fresh views in one ``fit``, with one optimizer and one learning-rate schedule. No batch contains
 two pairs of one document, which would be false negatives.
 """
@@ -21,15 +21,15 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.readers import InputExample
 from torch import nn
 from torch.utils.data import DataLoader
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerCallback, TrainerState
 
 from simlte_st.arguments import Count, CountOrZero, Seed, check_arguments
 from simlte_st.compat import view_budget
 from simlte_st.errors import EmptyCorpusError
 from simlte_st.prompts import document_prompt
-from simlte_st.reading.document import Document, SegmentedDocument
+from simlte_st.reading.document import Document, DocumentSource, SegmentedDocument
 from simlte_st.reading.documents import read_documents
-from simlte_st.reading.reader import counted
+from simlte_st.reading.reader import format_reason
 from simlte_st.views.corpus import CorpusReport, from_rows, too_few_documents, write_corpus
 from simlte_st.views.views import DocSplit, View, ViewPair, draw_views
 from simlte_st.words.sentences import Segmenter, estimate_tokens, segment_stream, tokenizer_counter
@@ -38,9 +38,10 @@ logger = logging.getLogger(__name__)
 
 
 class EpochClock(TrainerCallback):
-    """A callback that makes the current epoch known to data-loading processes.
+    """A callback that passes the current epoch to data-loading processes.
 
-    The number is in shared memory, so that workers started in earlier epochs see it too.
+    The number is in shared memory, so that workers started in earlier epochs see it too. The class is here, not with
+    the other callbacks in ``training/``, because every transform has one.
     """
 
     def __init__(self) -> None:
@@ -56,42 +57,40 @@ class EpochClock(TrainerCallback):
         self._epoch.fill_(value)
 
     @property
-    def connected(self) -> bool:
+    def is_connected(self) -> bool:
         """Whether a Trainer with this callback has set the epoch."""
         return int(self._epoch) >= 0
 
-    def on_init_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """Note that a Trainer has this callback; it draws views for its model card before training."""
+    def on_init_end(self, *args: object, **kwargs: object) -> None:
+        """Connect to a Trainer, which draws views for its model card before training."""
         self.epoch = self.epoch
 
     on_train_begin = on_init_end  # for ``add_callback``
 
-    def on_epoch_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        """Set the epoch. A resumed run may begin within an epoch: ``state.epoch`` 2.4 is epoch 2."""
+    def on_epoch_begin(self, args: object, state: TrainerState, control: object, **kwargs: object) -> None:
+        """Set the epoch. A run may resume within an epoch: ``state.epoch`` 2.4 is epoch 2."""
         self.epoch = int((state.epoch or 0.0) + 1e-6)
 
 
 class DocSplitTransform:
-    """Turn documents into the columns ``anchor`` and ``positive``: two views, drawn again in each epoch.
+    """Turn documents into the columns ``anchor`` and ``positive``: two views, drawn anew in each epoch.
 
-    The views depend only on the seed, the epoch and the document. The Trainer sets the epoch through ``callback``, also
-    in data-loading processes.
+    The views depend only on the seed, the epoch and the document. The Trainer sets the epoch through ``callback``, in
+    data-loading processes too.
 
     Args:
         view: How to draw the two views (default: ``DocSplit()``).
         model: The model to train. It determines the length of a view, with room for its document prompt, which goes
-            into ``prompts=`` of the training arguments. Without a model, the tokenizer truncates the views of long
-            documents instead of choosing a window.
+            into ``prompts=`` of the training arguments. Without a model, long documents are not reduced to a window;
+            the tokenizer truncates their views instead.
         seed: The random seed.
         segmenter: ``"punkt"`` or a callable.
 
     Attributes:
         budget: Maximum number of tokens in a view, without special tokens; None for no limit.
-        callback: Sets the epoch; :func:`~simlte_st.trainer_callbacks` includes it. Without it in the Trainer, every
-            epoch sees the same views, and a warning is logged.
-        report: Counts of the documents of the latest :meth:`attach`; None before.
+        callback: Callback that sets the epoch; :func:`~simlte_st.trainer_callbacks` includes it. If the Trainer does
+            not have it, every epoch trains on the same views, and a warning is logged.
+        report: Counts of the documents of the latest :meth:`attach`; None before the first.
 
     Example:
         ::
@@ -116,20 +115,20 @@ class DocSplitTransform:
         self.budget = None if model is None else view_budget(model)
         self.callback = EpochClock()
         self.report: CorpusReport | None = None
-        self._count = estimate_tokens if model is None else tokenizer_counter(model.tokenizer)
-        self._files: list[tempfile.TemporaryDirectory[str]] = []
-        self._documents = self._drawn = 0
+        self._count_tokens = estimate_tokens if model is None else tokenizer_counter(model.tokenizer)
+        self._folders: list[tempfile.TemporaryDirectory[str]] = []
+        self._document_count = self._view_count = 0
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> DocSplitTransform:
-        return self  # datasets copies transforms when the format changes; keep one callback
+    def __deepcopy__(self, memo: dict[int, object]) -> DocSplitTransform:
+        return self  # datasets copies a transform with the format; all copies share one callback
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Drop the state that data-loading processes do not need: they draw views but do not segment."""
-        return {**self.__dict__, "segmenter": None, "_count": None, "_files": []}
+        return {**vars(self), "segmenter": None, "_count_tokens": None, "_folders": []}
 
     def attach(
         self,
-        documents: Any,
+        documents: DocumentSource,
         *,
         directory: str | os.PathLike[str] | None = None,
         hold_out: Callable[[Iterable[Document]], Iterable[Document]] | None = None,
@@ -142,7 +141,7 @@ class DocSplitTransform:
                 of strings, ...; or the reader that it returned, to choose columns.
             directory: Folder for the segmented documents, see :func:`~simlte_st.data.write_corpus`; if it already has
                 them, ``documents`` is not read. None for a temporary folder, which lives as long as the transform.
-            hold_out: Holds out some of the documents, see :func:`~simlte_st.data.write_corpus`.
+            hold_out: Function that holds out some documents, see :func:`~simlte_st.data.write_corpus`.
             progress: Show a progress bar.
 
         Returns:
@@ -154,33 +153,33 @@ class DocSplitTransform:
             EmptyCorpusError: Fewer than two documents are usable.
         """
         if directory is None:
-            files = tempfile.TemporaryDirectory(prefix="simlte-views-")
-            self._files.append(files)  # the returned data sets refer to this transform, and so to their files
-            directory = files.name
+            folder = tempfile.TemporaryDirectory(prefix="simlte-views-")
+            self._folders.append(folder)  # the data sets refer to this transform, so their files live as long
+            directory = folder.name
         corpus, self.report = write_corpus(
             documents,
             directory,
             view=self.view,
             segmenter=self.segmenter,
-            count_tokens=self._count,
+            count_tokens=self._count_tokens,
             hold_out=hold_out,
             progress=progress,
         )
         if self.report.left_out:
-            left_out = (counted(count, reason) for reason, count in self.report.left_out.items())
+            left_out = (format_reason(reason, count) for reason, count in self.report.left_out.items())
             logger.warning("Left out of training: %s.", ", ".join(left_out))
-        self._documents += len(corpus)
+        self._document_count += len(corpus)
         return corpus.with_transform(self)
 
     def __call__(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
         """Draw the views of a batch of segmented documents in the current epoch; keep a column ``label``."""
         pairs = list(self.draw(from_rows(batch)))
-        self._drawn += len(pairs)
-        if self._drawn > self._documents > 0 and not self.callback.connected:
-            self._documents = 0  # warn once
+        self._view_count += len(pairs)
+        if self._view_count > self._document_count > 0 and not self.callback.is_connected:
+            self._document_count = 0  # warn once
             logger.warning(
-                "More views were drawn than there are documents, but no Trainer sets the epoch: every epoch sees the "
-                "same views. Pass callbacks=trainer_callbacks(views, loss) to the Trainer."
+                "There are more view pairs than documents, but no Trainer sets the epoch: every epoch sees the same "
+                "views. Pass callbacks=trainer_callbacks(views, loss) to the Trainer."
             )
         views = {"anchor": [pair.anchor for pair in pairs], "positive": [pair.positive for pair in pairs]}
         return {**views, "label": list(batch["label"])} if "label" in batch else views
@@ -192,14 +191,14 @@ class DocSplitTransform:
             if pair := draw_views(document, self.view, seed=self.seed, epoch=epoch, budget=self.budget):
                 yield pair
 
-    def segment(self, documents: Any) -> Iterator[SegmentedDocument]:
+    def segment(self, documents: DocumentSource) -> Iterator[SegmentedDocument]:
         """Read and segment documents one by one."""
-        return segment_stream(read_documents(documents), self.segmenter, self._count)[1]
+        return segment_stream(read_documents(documents), self.segmenter, self._count_tokens)[1]
 
 
 @check_arguments
 def docsplit_examples(
-    documents: Any,
+    documents: DocumentSource,
     view: View | None = None,
     seed: Seed = 0,
     epoch: CountOrZero = 0,
@@ -216,7 +215,7 @@ def docsplit_examples(
         epoch: The epoch; each epoch has different views of the same documents.
         model: The model to train. It determines the length of a view, and its document prompt is put before each view:
             ``fit`` has no prompts, so an MLM loss also masks prompt tokens, and pooling includes them. Without a model,
-            the tokenizer truncates the views of long documents instead of choosing a window.
+            long documents are not reduced to a window; the tokenizer truncates their views instead.
         segmenter: ``"punkt"`` or a callable.
 
     Yields:
@@ -228,20 +227,20 @@ def docsplit_examples(
         EmptyCorpusError: No document is usable.
     """
     views = DocSplitTransform(view, model=model, seed=seed, segmenter=segmenter)
-    read = made = 0
-    for read, document in enumerate(views.segment(documents), 1):  # noqa: B007
+    total = usable = 0
+    for total, document in enumerate(views.segment(documents), 1):  # noqa: B007
         for pair in views.draw([document], epoch):
-            made += 1
-            yield _example(pair, model)
-    if made < read:
-        logger.warning("%d documents are too short for %r and were left out.", read - made, views.view)
-    if not made:
-        raise EmptyCorpusError(f"None of the {read} documents can make two views of {views.view!r}.")
+            usable += 1
+            yield _make_example(pair, model)
+    if usable < total:
+        logger.warning("%d documents are too short for %r and were left out.", total - usable, views.view)
+    if not usable:
+        raise EmptyCorpusError(f"None of the {total} documents is long enough for two views of {views.view!r}.")
 
 
 @check_arguments
 def docsplit_objectives(
-    documents: Any,
+    documents: DocumentSource,
     loss: nn.Module,
     *,
     epochs: Count = 1,
@@ -277,13 +276,10 @@ def docsplit_objectives(
     usable = [document for document in views.segment(documents) if views.view.accepts(document)]
     if len(usable) < 2:
         raise EmptyCorpusError(too_few_documents(len(usable)))
-    objectives: list[tuple[DataLoader[InputExample], nn.Module]] = []
-    for epoch in range(epochs):
-        examples = [_example(pair, model) for pair in views.draw(usable, epoch)]
-        objectives.append((DataLoader(examples, batch_size=batch_size), loss))  # type: ignore[arg-type]
-    return objectives
+    epoch_examples = ([_make_example(pair, model) for pair in views.draw(usable, epoch)] for epoch in range(epochs))
+    return [(DataLoader(examples, batch_size=batch_size), loss) for examples in epoch_examples]  # type: ignore[arg-type]
 
 
-def _example(pair: ViewPair, model: SentenceTransformer | None) -> InputExample:
+def _make_example(pair: ViewPair, model: SentenceTransformer | None) -> InputExample:
     prompt = "" if model is None else document_prompt(model)
     return InputExample(guid=pair.id, texts=[prompt + pair.anchor, prompt + pair.positive])

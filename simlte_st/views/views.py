@@ -1,17 +1,18 @@
 """Draw two views of a document.
 
-Views are drawn as :class:`Span` objects, so that their lengths can be computed without making the texts. To add a view,
-write a frozen dataclass that implements :class:`View` and add a line to :data:`VIEWS`; its fields become options of
+Views are drawn as :class:`Span` objects, whose lengths can be computed without building the texts. To add a view, write
+a frozen dataclass that implements :class:`View` and add a line to :data:`VIEWS`; its fields become options of
 ``simlte train``.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from random import Random
-from typing import Annotated, Any, Literal, NamedTuple, Protocol, cast, runtime_checkable
+from typing import Annotated, Literal, NamedTuple, Protocol, runtime_checkable
 
 from annotated_types import Interval
 
@@ -21,7 +22,7 @@ from simlte_st.reading.document import SegmentedDocument, word_spans
 
 
 class Span(NamedTuple):
-    """Words ``start`` to ``stop`` (exclusive) of a sentence; ``stop`` None means the whole sentence."""
+    """Words ``start`` to ``stop`` (exclusive) of a sentence; the whole sentence if ``stop`` is None."""
 
     sentence: int
     start: int = 0
@@ -34,10 +35,10 @@ ViewSpans = tuple[list[Span], list[Span]]
 
 @runtime_checkable
 class View(Protocol):
-    """Draws two views of a document. Implementations are frozen dataclasses whose ``repr`` shows their settings."""
+    """A way to draw two views of a document: a frozen dataclass whose ``repr`` shows its settings."""
 
     def accepts(self, document: SegmentedDocument) -> bool:
-        """Return whether every random draw gives two views of a document."""
+        """Return whether two views of a document can always be drawn."""
         ...
 
     def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
@@ -90,10 +91,8 @@ def draw_views(
     Returns:
         The pair, or None if the view does not accept the document.
     """
-    spans = draw_spans(document, view, seed=seed, epoch=epoch, budget=budget)
-    if spans is None:
-        return None
-    return ViewPair(document.id, *(render(document, side) for side in spans))
+    views = draw_spans(document, view, seed=seed, epoch=epoch, budget=budget)
+    return None if views is None else ViewPair(document.id, *(render(document, spans) for spans in views))
 
 
 def draw_spans(
@@ -104,15 +103,15 @@ def draw_spans(
 
 
 def render(document: SegmentedDocument, spans: Sequence[Span]) -> str:
-    """Join spans into a text, separated by spaces."""
-    parts = []
+    """Join the texts of spans with spaces."""
+    texts = []
     for sentence, start, stop in spans:
         text = document.sentences[sentence]
         if stop is not None:
             words = word_spans(text)
             text = text[words[start][0] : words[stop - 1][1]]
-        parts.append(text)
-    return " ".join(parts)
+        texts.append(text)
+    return " ".join(texts)
 
 
 def choose_window(sizes: Sequence[int], budget: int | None, rng: Random, at_least: int = 2) -> list[int]:
@@ -123,21 +122,20 @@ def choose_window(sizes: Sequence[int], budget: int | None, rng: Random, at_leas
     """
     if budget is None or sum(sizes) <= budget:
         return list(range(len(sizes)))
-    rest = 0
-    last_start = len(sizes)
-    # From the last start, everything to the last sentence fits.
-    while last_start > 0 and (rest + sizes[last_start - 1] <= budget or len(sizes) - last_start < at_least):
+    tokens, last_start = 0, len(sizes)
+    # From the last start, all remaining sentences fit.
+    while last_start > 0 and (tokens + sizes[last_start - 1] <= budget or len(sizes) - last_start < at_least):
         last_start -= 1
-        rest += sizes[last_start]
-    chosen: list[int] = []
-    taken = 0
+        tokens += sizes[last_start]
+    window: list[int] = []
+    tokens = 0
     for index in range(rng.randint(0, last_start), len(sizes)):
         # Stop at the first sentence that does not fit: skipping it would favour short fragments.
-        if taken + sizes[index] > budget and len(chosen) >= at_least:
+        if tokens + sizes[index] > budget and len(window) >= at_least:
             break
-        chosen.append(index)
-        taken += sizes[index]
-    return chosen
+        window.append(index)
+        tokens += sizes[index]
+    return window
 
 
 def whole_sentences(sentences: Sequence[int]) -> list[Span]:
@@ -146,12 +144,12 @@ def whole_sentences(sentences: Sequence[int]) -> list[Span]:
 
 
 def sentence_words(document: SegmentedDocument, sentences: Sequence[int]) -> list[tuple[int, int]]:
-    """Return all words of some sentences in order, as ``(sentence, word)``."""
+    """Return the words of sentences in order, as ``(sentence, word)``."""
     return [(sentence, word) for sentence in sentences for word in range(document.words(sentence))]
 
 
 def spans_of_words(words: Sequence[tuple[int, int]]) -> list[Span]:
-    """Return the spans of words, joining neighbours in a sentence."""
+    """Return the spans of words; adjacent words of a sentence form one span."""
     spans: list[Span] = []
     for sentence, word in words:
         if spans and spans[-1].sentence == sentence and spans[-1].stop == word:
@@ -206,12 +204,11 @@ class DocSplit:
         # The larger view has the share max(p, 1 - p) of the window, and must fit.
         room = None if budget is None else round(budget / max(self.p, 1 - self.p))
         window = choose_window(document.tokens, room, rng)
-        while True:
-            to_first = [rng.random() < self.p for _ in window]
-            if any(to_first) and not all(to_first):
-                break
+        in_first: list[bool] = []
+        while len({*in_first}) < 2:  # a view is empty
+            in_first = [rng.random() < self.p for _ in window]
         views: ViewSpans = ([], [])
-        for sentence, first in zip(window, to_first, strict=True):
+        for sentence, first in zip(window, in_first, strict=True):
             views[0 if first else 1].append(Span(sentence))
         return views
 
@@ -240,9 +237,9 @@ class Identity:
     def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
         """Take a window or a sentence twice. See :meth:`View.draw`."""
         if self.unit == "sentence":
-            sentence = [Span(rng.randrange(len(document.tokens)))]
-            return sentence, sentence
-        window = choose_window(document.tokens, budget, rng, at_least=1)
+            window = [rng.randrange(len(document.tokens))]
+        else:
+            window = choose_window(document.tokens, budget, rng, at_least=1)
         return whole_sentences(window), whole_sentences(window)
 
 
@@ -273,17 +270,14 @@ class Crop:
     def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
         """Crop twice, independently. See :meth:`View.draw`."""
         words = sentence_words(document, range(len(document.tokens)))
-        return self._crop(document, words, budget, rng), self._crop(document, words, budget, rng)
-
-    def _crop(
-        self, document: SegmentedDocument, words: Sequence[tuple[int, int]], budget: int | None, rng: Random
-    ) -> list[Span]:
-        length = max(1, round(len(words) * rng.uniform(self.least, self.most)))
-        if budget is not None:
-            # In a long document, a crop must fit the budget.
-            length = min(length, max(1, budget * len(words) // max(1, sum(document.tokens))))
-        start = rng.randint(0, len(words) - length)
-        return spans_of_words(words[start : start + length])
+        # A crop must fit the budget.
+        longest = len(words) if budget is None else budget * len(words) // max(1, sum(document.tokens))
+        crops = []
+        for _ in range(2):
+            length = max(1, min(longest, round(len(words) * rng.uniform(self.least, self.most))))
+            start = rng.randint(0, len(words) - length)
+            crops.append(spans_of_words(words[start : start + length]))
+        return crops[0], crops[1]
 
 
 @dataclass(frozen=True)
@@ -310,8 +304,8 @@ class InverseCloze:
         """Take a sentence of a window, and the window. See :meth:`View.draw`."""
         window = choose_window(document.tokens, budget, rng)
         sentence = rng.choice(window)
-        kept = rng.random() < self.keep_sentence
-        return whole_sentences([sentence]), whole_sentences([index for index in window if kept or index != sentence])
+        keep = rng.random() < self.keep_sentence
+        return whole_sentences([sentence]), whole_sentences([index for index in window if keep or index != sentence])
 
 
 VIEWS: dict[str, type[View]] = {"docsplit": DocSplit, "identity": Identity, "crop": Crop, "inverse-cloze": InverseCloze}
@@ -324,15 +318,16 @@ def make_view(name: str, **settings: object) -> View:
 
     Args:
         name: One of :data:`VIEWS`.
-        **settings: Fields of the view (default: its defaults).
+        **settings: Fields of the view; those left out have their defaults.
 
     Raises:
         ConfigurationError: The name or a setting is unknown, or a setting is out of range.
     """
     if name not in VIEWS:
         raise ConfigurationError(f"Unknown view {name!r}: choose one of {', '.join(VIEWS)}.{did_you_mean(name, VIEWS)}")
-    kind: Any = VIEWS[name]
-    known = [f"{each.name}=" for each in fields(kind)]
-    if foreign := [each for each in settings if f"{each}=" not in known]:
-        raise ConfigurationError(f"The view {name!r} has no {foreign[0]}=: it has {', '.join(known)}.")
-    return cast("View", kind(**settings))
+    view_class: Callable[..., View] = VIEWS[name]
+    fields = inspect.signature(view_class).parameters
+    if unknown := [setting for setting in settings if setting not in fields]:
+        options = ", ".join(f"{field}=" for field in fields)
+        raise ConfigurationError(f"The view {name!r} has no {unknown[0]}=: it has {options}.")
+    return view_class(**settings)

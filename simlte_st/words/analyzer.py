@@ -9,14 +9,14 @@ import functools
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import regex
 import Stemmer
 
 from simlte_st.words.languages import STEMMERS, UNSPACED, is_latin, most_stop_words, stemmer, stop_words
 
-ANALYZER: dict[str, Any] = {"version": 3, "snowball": Stemmer.version()}
+ANALYZER: dict[str, int | str] = {"version": 3, "snowball": Stemmer.version()}
 """Version of the rules for the terms of an index."""
 
 _CHARACTER = r"[\p{L}\p{M}\p{N}\p{Pc}\p{Default_Ignorable_Code_Point}]"
@@ -38,14 +38,14 @@ _PART = regex.compile(  # Persian words contain zero-width non-joiners
     rf"(?V1)(?P<unspaced>[{UNSPACED}]+)|(?P<hangul>\p{{Hangul}}+)"
     rf"|(?:[{_CHARACTER}--[\u200c{UNSPACED}\p{{Hangul}}]]|(?<!\p{{Arabic}})\u200c)+"
 )
-_ALONE = regex.compile(rf"[^{UNSPACED}\p{{Hangul}}]")  # scripts whose words have several letters
+_SPACED = regex.compile(rf"[^{UNSPACED}\p{{Hangul}}]")  # scripts whose words have several letters
 _UNIT = regex.compile(rf"[{UNSPACED}]\p{{M}}*")
 _ENDINGS = frozenset(("d", "ll", "m", "re", "s", "t", "ve"))  # after an apostrophe, not words
 
 _BEFORE, _BEHIND = "([{\"'\u201c\u2018", ".,;:!?)]}\"'\u201d\u2019"  # punctuation around a word
 _ADDRESS_WORDS = frozenset(("http", "https", "www"))
-_REMEMBERED = 64  # maximum length of cached chunks
-_LONGEST_RUN = 12  # characters; longer runs in scripts without spaces are sentences, not terms
+_MAX_CACHED_LENGTH = 64  # characters of a chunk
+_MAX_RUN = 12  # characters; longer runs in scripts without spaces are sentences, not terms
 
 _CHANGED = regex.compile(  # invisible characters, optional vowel signs, kashida, digits of other scripts
     r"\p{Default_Ignorable_Code_Point}|[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640"
@@ -70,10 +70,9 @@ class Term(NamedTuple):
 
 
 def normal(text: str) -> str:
-    """Return a text in lower case, without differences that do not change words.
+    """Return a text in lower case, in one spelling, with accents.
 
-    These are character width, invisible characters, optional vowel signs, kashida and the script of digits. Accents are
-    kept.
+    Character width, the script of digits, invisible characters, optional vowel signs and kashida are normalised.
     """
     if text.isascii():
         return text.lower()
@@ -82,18 +81,18 @@ def normal(text: str) -> str:
     return unicodedata.normalize("NFKC", plain).translate(_SIGNS)
 
 
-def _by_chunk(cut: Callable[..., Sequence[T]]) -> Callable[..., list[T]]:
+def _by_chunk(split_chunk: Callable[..., Sequence[T]]) -> Callable[..., list[T]]:
     """Apply a function to the chunks between spaces, caching the results of short chunks."""
-    remembered = functools.lru_cache(1 << 17)(cut)
+    split_cached = functools.lru_cache(1 << 17)(split_chunk)
 
-    @functools.wraps(cut)
-    def cut_text(text: str, *language: str) -> list[T]:
-        found: list[T] = []
+    @functools.wraps(split_chunk)
+    def split_text(text: str, *language: str) -> list[T]:
+        pieces: list[T] = []
         for chunk in text.split():
-            found += (remembered if len(chunk) <= _REMEMBERED else cut)(chunk, *language)
-        return found
+            pieces += (split_cached if len(chunk) <= _MAX_CACHED_LENGTH else split_chunk)(chunk, *language)
+        return pieces
 
-    return cut_text
+    return split_text
 
 
 def split_words(text: str) -> list[str]:
@@ -102,17 +101,17 @@ def split_words(text: str) -> list[str]:
     Joined words are split. In scripts without spaces, each character with its marks is a word, because word boundaries
     depend on the context.
     """
-    found: list[str] = []
+    words: list[str] = []
     for chunk in text.split():  # most are plain words, for which a cache would be three times slower
         if chunk.isascii() and chunk.isalnum():
-            found.append(chunk.lower())
+            words.append(chunk.lower())
         else:
-            found += _words(chunk)
-    return found
+            words += _split_chunk(chunk)
+    return words
 
 
 @_by_chunk
-def _words(chunk: str) -> Sequence[str]:
+def _split_chunk(chunk: str) -> Sequence[str]:
     units = (unit for word in _joined_words(chunk) for unit, _, _ in _units(word))
     return [plain for unit in units if (plain := normal(unit).strip("_"))]
 
@@ -129,14 +128,14 @@ def extract_features(text: str, languages: Iterable[str] = ()) -> list[str]:
 
 @_by_chunk
 def _features(chunk: str) -> Sequence[str]:
-    found: list[str] = []
-    before = ""
+    features: list[str] = []
+    previous = ""
     for word in split_words(chunk):
-        unspaced = not word.isascii() and _UNIT.fullmatch(word) is not None
-        if unspaced or len(word) > 1 or not word.isalnum():
-            found += [word, before + word] if unspaced and before else [word]
-        before = word if unspaced else ""
-    return found
+        is_unspaced = not word.isascii() and _UNIT.fullmatch(word) is not None
+        if is_unspaced or len(word) > 1 or not word.isalnum():
+            features += [word, previous + word] if is_unspaced and previous else [word]
+        previous = word if is_unspaced else ""
+    return features
 
 
 @_by_chunk
@@ -158,14 +157,14 @@ def plain_words(chunk: str) -> Sequence[str]:
     They begin with a letter and are not parts of numbers or English contractions. In scripts without spaces, each
     character with its marks is a word.
     """
-    found: list[str] = []
+    words: list[str] = []
     for unit, left, right in (unit for word in _joined_words(chunk) for unit in _units(word)):
         plain = unit.strip("_")
-        remains = right in ("'t", "\u2019t") or (left.endswith(("'", "\u2019")) and plain in _ENDINGS)
-        letters = len(plain) > 1 and plain[0].isalpha() and not remains
-        if letters or _is_signed(plain) or _UNIT.fullmatch(plain):
-            found.append(plain)
-    return found
+        is_fragment = right in ("'t", "\u2019t") or (left.endswith(("'", "\u2019")) and plain in _ENDINGS)
+        is_word = len(plain) > 1 and plain[0].isalpha() and not is_fragment
+        if is_word or _has_symbol(plain) or _UNIT.fullmatch(plain):
+            words.append(plain)
+    return words
 
 
 @_by_chunk
@@ -175,7 +174,7 @@ def _query_pieces(chunk: str) -> Sequence[str]:
         piece
         for word in _joined_words(chunk)
         for number, piece in enumerate(_pieces(word))
-        if number == 0 or len(piece) > 1 or not _ALONE.match(piece)
+        if number == 0 or len(piece) > 1 or not _SPACED.match(piece)
     ]
 
 
@@ -187,11 +186,11 @@ def _joined_words(chunk: str) -> Sequence[str]:
     plain = chunk.rstrip(_BEHIND).lstrip(_BEFORE)
     if plain.isascii() and plain.isalnum():
         return (plain,)
-    found: list[str] = WORD.findall(chunk if chunk.isascii() else unicodedata.normalize("NFKC", chunk))
-    return found
+    words: list[str] = WORD.findall(chunk if chunk.isascii() else unicodedata.normalize("NFKC", chunk))
+    return words
 
 
-def _is_signed(word: str) -> bool:
+def _has_symbol(word: str) -> bool:
     return word.startswith(".") or word.endswith(("+", "#"))
 
 
@@ -200,7 +199,7 @@ def _units(word: str) -> Iterator[tuple[str, str, str]]:
 
     A word with its symbols is one part, and so is an emoji.
     """
-    parts = [] if _is_signed(word) or (word.isascii() and word.isalnum()) else list(_PART.finditer(word))
+    parts = [] if _has_symbol(word) or (word.isascii() and word.isalnum()) else list(_PART.finditer(word))
     if not parts:
         yield word, "", ""
     for part in parts:
@@ -214,7 +213,7 @@ def _pieces(word: str) -> Iterator[str]:
         yield word
         return
     parts = list(_PART.finditer(word))
-    if all(part.lastgroup != "unspaced" or len(part[0]) <= _LONGEST_RUN for part in parts):
+    if all(part.lastgroup != "unspaced" or len(part[0]) <= _MAX_RUN for part in parts):
         yield word
     for part in parts:
         run = part[0]
@@ -241,27 +240,28 @@ def content_terms(text: str, languages: Sequence[str]) -> list[Term]:
     "T-shirts".
     """
     pieces = [piece for piece in _query_pieces(text) if word_to_term(piece, languages[0])]
-    own = languages if len(languages) == 1 else most_stop_words([normal(piece) for piece in pieces], languages)
-    shouted = text.isupper()
+    likely = languages if len(languages) == 1 else most_stop_words([normal(piece) for piece in pieces], languages)
+    in_capitals = text.isupper()
     content = [
         piece
         for piece in pieces
-        if (len(piece) > 1 and piece.isupper() and not shouted) or not any(is_stop_word(piece, each) for each in own)
+        if (len(piece) > 1 and piece.isupper() and not in_capitals)
+        or not any(is_stop_word(piece, language) for language in likely)
     ]
-    stemmed = tuple(own if len(pieces) > _SHORT else languages)
-    return [term for piece in content or pieces for term in _query_terms_in(piece, stemmed)]
+    stem_languages = tuple(likely if len(pieces) > _SHORT_QUERY else languages)
+    return [term for piece in content or pieces for term in _query_terms_in(piece, stem_languages)]
 
 
-_SHORT = 20  # words of a query that is too short to detect its language
+_SHORT_QUERY = 20  # words; in a query of up to this length, the language cannot be detected
 
 
 @functools.lru_cache(1 << 16)
 def is_stop_word(word: str, language: str) -> bool:
     """Return whether a word is a stop word of a language, or the beginning of a URL."""
-    plain, listed = normal(word), stop_words(language)
-    if plain in listed or plain in _ADDRESS_WORDS:
+    plain, stops = normal(word), stop_words(language)
+    if plain in stops or plain in _ADDRESS_WORDS:
         return True
-    return language == "el" and _ACCENTS.sub("", unicodedata.normalize("NFD", plain)) in listed
+    return language == "el" and _ACCENTS.sub("", unicodedata.normalize("NFD", plain)) in stops
 
 
 @functools.lru_cache(1 << 17)
@@ -285,7 +285,7 @@ def _document_terms(word: str, language: str) -> tuple[str, ...]:
 
 
 def query_terms(word: str, language: str) -> tuple[str, ...]:
-    """Return the alternative terms of a query word; a word of a document has only one, as BM25 adds up matches."""
+    """Return the alternative terms of a query word; documents have only one of them, because BM25 adds up matches."""
     term, bare = word_to_term(word, language), _bare_term(word, language)
     if word.isascii() and language != "en" and language in STEMMERS and is_latin(language) and PLAIN.fullmatch(term):
         return term, term + _WRITTEN_WITH_ACCENTS

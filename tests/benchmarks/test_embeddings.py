@@ -23,11 +23,11 @@ from benchmarks.bank.sets import load_set
 from benchmarks.embeddings import LSA, TFIDF
 from benchmarks.models import AT_256, CHUNKED, WITH_LSA, WORDS
 from benchmarks.papers.citation_retrieval import citation_retrieval
+from simlte_st.data import Document
 from simlte_st.evaluation import CosineScores
 from simlte_st.evaluation.scores import fit_tfidf
 from simlte_st.files import read_json
 from simlte_st.models.loading import load_model
-from simlte_st.reading.document import Document
 
 
 def by_row(results: list[dict[str, Any]], name: str) -> dict[str, list[dict[str, Any]]]:
@@ -53,7 +53,7 @@ def places(shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> lis
     return ["--work", str(tmp_path / "work"), "--output", str(tmp_path / "out")]
 
 
-def test_every_kind_of_set_and_model(
+def test_models_on_every_kind_of_set(
     places: list[str], shared: Path, encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
@@ -97,7 +97,7 @@ def test_every_kind_of_set_and_model(
     assert f"cells/brown/{AT_256}/0\n" not in again, "what is finished is not made again"
 
 
-def test_static_models_beside_an_encoder(
+def test_static_models_and_an_encoder(
     places: list[str], shared: Path, encoder_path: Path, static_path: Path, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip

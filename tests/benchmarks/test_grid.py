@@ -10,8 +10,8 @@ import pytest
 from benchmarks.grid import printed
 from benchmarks.grid.page import gain_by_data_table, gain_table, gains
 from benchmarks.grid.results import Results, gain_interval
-from benchmarks.grid.systems import DOCSPLIT, SCALES, SIMCSE, SYSTEMS, System, chosen_systems, preset_of, steps_of
-from simlte_st.reading.document import SegmentedDocument
+from benchmarks.grid.systems import DOCSPLIT, SCALES, SIMCSE, SYSTEMS, System, select_systems, step_count, system_preset
+from simlte_st.data import SegmentedDocument
 from simlte_st.training import Preset
 
 TEXT = SegmentedDocument("one", ("A b c d.", "E f g h.", "I j.", "K l m n o."), (0, 2), (5, 5, 3, 6))
@@ -20,31 +20,31 @@ ABLATIONS = [system for system in SYSTEMS.values() if system.group == "ablations
 
 
 def changed(ours: System, theirs: System) -> set[str]:
-    presets = preset_of(ours, CPU), preset_of(theirs, CPU)
+    presets = system_preset(ours, CPU), system_preset(theirs, CPU)
     return {item.name for item in fields(Preset) if len({repr(getattr(each, item.name)) for each in presets}) > 1}
 
 
 @pytest.mark.parametrize("system", ABLATIONS, ids=[system.name for system in ABLATIONS])
-def test_an_ablation_changes_one_thing_on_the_same_budget(system: System) -> None:
+def test_ablations_change_one_setting_on_the_same_budget(system: System) -> None:
     against = SYSTEMS[system.against]
     share = {"corpus_share"} if system.corpus_share != against.corpus_share else set()
     assert len(changed(system, against) | share) == 1
-    documents = [steps_of(each, CPU, 3600) * preset_of(each, CPU).batch_size for each in (system, against)]
+    documents = [step_count(each, CPU, 3600) * system_preset(each, CPU).batch_size for each in (system, against)]
     assert documents[0] == documents[1]
 
 
-def test_objectives_differ_in_what_they_shall() -> None:
+def test_objectives_differ_only_where_intended() -> None:
     assert changed(SYSTEMS["docsplit-no-mlm"], SYSTEMS[DOCSPLIT]) == {"mlm_weight"}
     assert changed(SYSTEMS[SIMCSE], SYSTEMS[DOCSPLIT]) == {"mlm_weight"}, "view and dropout are the objective's own"
     assert changed(SYSTEMS["contrastive-tension"], SYSTEMS[DOCSPLIT]) == {"batch_size"}
-    assert preset_of(SYSTEMS["contrastive-tension"], CPU).batch_size % 8 == 0
-    assert [system.name for system in chosen_systems(["docsplit", "untrained"])] == [
+    assert system_preset(SYSTEMS["contrastive-tension"], CPU).batch_size % 8 == 0
+    assert [system.name for system in select_systems(["docsplit", "untrained"])] == [
         "tfidf", "bm25", "base-cls", "base-mean", "docsplit"
     ]  # fmt: skip
-    assert "hub" not in {system.group for system in chosen_systems(None)}
+    assert "hub" not in {system.group for system in select_systems(None)}
 
 
-def test_gains_and_differences_from_known_numbers() -> None:
+def test_gains_and_differences_by_hand() -> None:
     scores = {
         # In the mean over draws and the two seeds that both have: 0.6 against 0.5, and 0.45 against 0.5.
         "docsplit": {"bbc": {0: [0.5, 0.6], 1: [0.6, 0.7]}, "20news": {0: [0.45, 0.45], 1: [0.45, 0.45]}},
@@ -79,7 +79,7 @@ def test_gains_and_differences_from_known_numbers() -> None:
     assert results.difference("few-shot", "docsplit-no-mlm", DOCSPLIT, "20news") == ""
 
 
-def test_what_is_the_same_for_both_is_no_uncertainty() -> None:
+def test_constant_ratio_has_no_uncertainty() -> None:
     theirs = {name: np.random.default_rng(0).uniform(0.3, 0.7, (3, 10)) for name in "ab"}
     assert gain_interval({name: 1.1 * values for name, values in theirs.items()}, theirs) == pytest.approx((0.1, 0.1))
     assert gain_interval({"a": [[0.6]]}, {"a": [[0.5]]}) is None
@@ -94,7 +94,7 @@ def test_what_is_the_same_for_both_is_no_uncertainty() -> None:
         {"a": [[0.6], [0.5], [0.55]], "b": [[0.6], [0.5], [0.5]]},  # over training runs alone, the interval is a range
     ],
 )
-def test_seeds_are_resampled_together_over_the_data_sets(ours: dict[str, list[list[float]]]) -> None:
+def test_seeds_are_resampled_jointly_over_data_sets(ours: dict[str, list[list[float]]]) -> None:
     theirs = {name: [[0.5] * len(draws) for draws in seeds] for name, seeds in ours.items()}
     assert gain_interval(ours, theirs) == pytest.approx((0.0, 0.2))
 

@@ -40,7 +40,7 @@ def cells(folder: Path) -> dict[str, dict[str, object]]:
     return {str(path.relative_to(folder / "work" / "results")): read_json(path) for path in found}
 
 
-def test_every_system_is_measured_on_every_set(run: Main) -> None:
+def test_run_covers_systems_sets_and_experiments(run: Main) -> None:
     folder = run()
     record = read_json(folder / "results" / "paper.json")
     found = record["results"]
@@ -65,7 +65,9 @@ def test_every_system_is_measured_on_every_set(run: Main) -> None:
     assert str(folder) not in page + (folder / "results" / "paper.json").read_text()
 
 
-def test_a_stop_loses_nothing(run: Main, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_stop_keeps_finished_results(
+    run: Main, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def never(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
@@ -89,7 +91,7 @@ def test_a_stop_loses_nothing(run: Main, monkeypatch: pytest.MonkeyPatch, capsys
     assert after[name]["result"] == before[name]["result"]
 
 
-def test_own_documents_come_together_on_one_page(run: Main, bert_path: Path, tmp_path: Path) -> None:
+def test_own_documents_share_one_page(run: Main, bert_path: Path, tmp_path: Path) -> None:
     command = ["--shared", str(run() / "shared"), "--base", str(bert_path), "--work", str(tmp_path / "work")]
     own_documents.main(
         [*command, "--data", "20news", "bbc", "--seeds", "0", "--steps", "1", "--results", str(tmp_path)]

@@ -9,7 +9,7 @@ from benchmarks import search
 from simlte_st.data import Document
 
 
-def test_it_compares_ways_of_searching(
+def test_search_modes_are_compared(
     encoder_path: Path, static_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = [make_document(number) for number in range(12)]

@@ -47,10 +47,10 @@ def test_every_module_can_be_imported(module: str) -> None:
     importlib.import_module(module)
 
 
-def test_the_sides_of_a_training_step(
+def test_sides_of_a_training_step(
     posts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(training, "own_process", lambda command: {"step": 2**20, "process": 2**21})
+    monkeypatch.setattr(training, "run_module", lambda name, **options: {"step": 2**20, "process": 2**21})
     command = ["--data", str(posts), "--lengths", "32", "--documents", "24", "--batch-size", "4", "--repeats", "1"]
     training.main([*command, "--output", str(tmp_path), "--bf16"])
     [row] = read_json(tmp_path / "training.json")["rows"]
@@ -65,15 +65,16 @@ def test_the_sides_of_a_training_step(
     assert 0 <= found["step"] < found["process"]
 
 
-def test_one_default_training(posts: Path, tmp_path: Path) -> None:
+def test_default_training_is_timed(posts: Path, tmp_path: Path) -> None:
     training.main(["--data", str(posts), "--documents", "24", "--defaults", "--output", str(tmp_path)])
     assert "| 24 of posts.parquet | 30 steps of " in (tmp_path / "training_defaults.md").read_text()
 
 
-def test_the_longformers_cost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_longformer_speed_and_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = {"vocab_size": 1100, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
     monkeypatch.setattr(longformer, "SIZE", {**longformer.SIZE, **sizes, "intermediate_size": 32})
-    monkeypatch.setattr(longformer, "own_process", lambda command: 2**20 if longformer.OURS in command else 2**22)
+    peaks = {longformer.OURS: 2**20, longformer.STOCK: 2**22}
+    monkeypatch.setattr(longformer, "run_module", lambda name, **options: peaks[options["peak"]])
     command = ["--repeats", "1", "--length", "128", "--window", "8", "--threads", "1", "--output", str(tmp_path)]
     longformer.main(command)
     single, half = read_json(tmp_path / "longformer.json")["parts"]
@@ -86,10 +87,10 @@ def test_the_longformers_cost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert short["ratio"] == pytest.approx(short["seconds"]["simlte_st"][0] / short["seconds"]["BERT, SDPA"][0])
     assert rows["peak memory, forward + backward, 4 documents of 128 tokens"]["ratio"] == 0.25
     assert (tmp_path / "longformer.md").read_text().count("attention dropout 0.1, 128 tokens ") == 2
-    assert longformer.peak_of_step(Namespace(window=8, length=64, peak="simlte_st", dtypes=["float32"])) >= 0
+    assert longformer.step_peak(Namespace(window=8, length=64, peak="simlte_st", dtypes=["float32"])) >= 0
 
 
-def test_the_longformer_by_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_longformer_by_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = {"vocab_size": 1100, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
     for module in (longformer, longformer_lengths):
         monkeypatch.setattr(module, "SIZE", {**longformer.SIZE, **sizes, "intermediate_size": 32})
@@ -109,7 +110,7 @@ def test_the_longformer_by_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert page.count("16 to 64 |") == 2
 
 
-def test_speed_where_users_are(
+def test_speed_of_encoders_and_static_models(
     posts: Path, encoder_path: Path, static_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in {file for _, file, _, _ in speed.CASES}:
@@ -137,9 +138,9 @@ def test_speed_where_users_are(
 
 
 @pytest.mark.skipif(not packaged_base_installed(), reason="the packaged base model is not installed")
-def test_rates_are_of_texts_of_exactly_one_length(tmp_path: Path) -> None:
+def test_encode_rates_use_texts_of_exact_length(tmp_path: Path) -> None:
     model = load_model(PACKAGED_BASE).model
-    texts = encode_rates.texts_of(model, 24, 3)
+    texts = encode_rates.make_texts(model, 24, 3)
     assert [len(ids) for ids in model.tokenizer(texts)["input_ids"]] == [24] * 3
     assert len(set(texts)) == 3
     command = ["--models", PACKAGED_BASE, "--lengths", "16", "512", "--tokens", "32", "--repeats", "1"]

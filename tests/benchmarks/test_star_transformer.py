@@ -12,16 +12,16 @@ from benchmarks.star_transformer import PASSES, SIDES
 pytest.importorskip("entmax")
 
 
-def test_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(torch, "set_num_threads", lambda number: None)
 
-    def here(command: list[str]) -> str:
-        """Run the command in this process; a new one would take longer to import torch than to measure."""
+    def here(module: str, **options: object) -> int:
+        """Run the module in this process; a new one would take longer to import torch than to measure."""
         capsys.readouterr()
-        star_transformer.main(command[1:])
-        return capsys.readouterr().out
+        star_transformer.main([f"--{name}={value}" for name, value in options.items()])
+        return int(capsys.readouterr().out)
 
-    monkeypatch.setattr(star_transformer, "own_process", here)
+    monkeypatch.setattr(star_transformer, "run_module", here)
     star_transformer.main(["--lengths", "32", "48", "--repeats", "2", "--results", str(tmp_path)])
     rows = json.loads((tmp_path / "star_transformer.json").read_text())["rows"]
     assert [row["length"] for row in rows] == [32, 48]

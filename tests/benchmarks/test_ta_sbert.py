@@ -12,11 +12,11 @@ from sklearn.linear_model import LogisticRegression
 from support import make_document
 
 from benchmarks import ta_sbert
-from benchmarks.grid.work import Clash
+from benchmarks.grid.work import SettingsClash
 from benchmarks.nli.page import claim_cells, read_scores
 from benchmarks.nli.printed import AVERAGE, PRINTED
-from benchmarks.nli.tasks import SENTEVAL, STS, Labelled, load_labelled, tfidf_transfer, transfer
-from benchmarks.nli.training import BATCH, LABELS, OTHERS, ROWS, load_inference, make_model, train
+from benchmarks.nli.tasks import SENTEVAL, STS, TransferTask, load_labelled, tfidf_transfer_accuracy, transfer_accuracy
+from benchmarks.nli.training import BATCH, HEAD_RATE, LABELS, ROWS, load_inference, make_model, train_row
 from simlte_st.modules import BaseForm, TokenAttention
 
 
@@ -54,14 +54,14 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_paper_s_mean_accuracy_is_of_the_tasks_that_are_here() -> None:
+def test_printed_mean_accuracy_covers_the_measured_tasks() -> None:
     here = PRINTED["accuracy"].loc["none"]
     assert set(here.index) == {*SENTEVAL, AVERAGE}
     assert here[AVERAGE] == pytest.approx((82.46 + 89.26 + 89.69 + 93.13 + 85.48 + 75.68) / 6)
     assert PRINTED["pearson", AVERAGE]["none"] == 72.64
 
 
-def test_a_row_is_what_its_name_says_and_everything_but_its_encoder_learns_faster(
+def test_rows_have_the_named_parts_and_heads_learn_faster(
     shared: Path, bert_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("spacy")
@@ -80,11 +80,11 @@ def test_a_row_is_what_its_name_says_and_everything_but_its_encoder_learns_faste
             return optimizer
 
     monkeypatch.setattr("simlte_st.training.fit.SentenceTransformerTrainer", Trainer)
-    train(str(bert_path), ROWS["+ att + recon"], load_inference(shared, BATCH), 0, 1e-3, bf16=False)
-    assert {("transformer." in name, rate) for name, rate in seen.items()} == {(True, 1e-3), (False, OTHERS * 1e-3)}
+    train_row(str(bert_path), ROWS["+ att + recon"], load_inference(shared, BATCH), 0, 1e-3, bf16=False)
+    assert {("transformer." in name, rate) for name, rate in seen.items()} == {(True, 1e-3), (False, HEAD_RATE * 1e-3)}
 
 
-def test_transfer_of_pairs_and_of_a_split(shared: Path) -> None:
+def test_transfer_accuracy_of_pairs_and_single_texts(shared: Path) -> None:
     task = load_labelled(shared, "MRPC", None)
     assert (task.learn, len(task.labels), len(task.second)) == (60, 96, 96)
     rows = np.random.default_rng(0).normal(size=(96, 3))
@@ -92,14 +92,14 @@ def test_transfer_of_pairs_and_of_a_split(shared: Path) -> None:
     first, second = (np.array([places[text] for text in side]) for side in (task.first, task.second))
     features = np.hstack([abs(first - second), first * second])
     expected = LogisticRegression(max_iter=1000).fit(features[:60], task.labels[:60])
-    found = transfer(lambda texts: np.array([places[text] for text in texts]), task)
+    found = transfer_accuracy(lambda texts: np.array([places[text] for text in texts]), task)
     assert found == expected.score(features[60:], task.labels[60:])
-    words = Labelled(["good film", "bad film"] * 20, [], [1, 0] * 20, 0)
-    assert tfidf_transfer(words) == 1.0
-    assert tfidf_transfer(Labelled(words.first, words.first[::-1], [1, 0] * 20, 20)) <= 1.0
+    words = TransferTask(["good film", "bad film"] * 20, [], [1, 0] * 20, 0)
+    assert tfidf_transfer_accuracy(words) == 1.0
+    assert tfidf_transfer_accuracy(TransferTask(words.first, words.first[::-1], [1, 0] * 20, 20)) <= 1.0
 
 
-def test_claims_are_compared_seed_by_seed() -> None:
+def test_claims_are_paired_by_seed() -> None:
     def trained(value: float) -> dict[str, object]:
         return {
             "sts": {name: {"pearson": value, "spearman": value} for name in STS},
@@ -114,7 +114,7 @@ def test_claims_are_compared_seed_by_seed() -> None:
     assert pearson["here"] == "+1.50 [-4.85, +7.85]"
 
 
-def test_a_run(shared: Path, bert_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_is_resumed(shared: Path, bert_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("spacy")
     command = ["--shared", str(shared), "--bases", str(bert_path), "--work", str(tmp_path / "work"), "--bf16"]
     command += ["--pairs", "32", "--sts-pairs", "20", "--transfer-texts", "60", "--results", str(tmp_path)]
@@ -129,7 +129,7 @@ def test_a_run(shared: Path, bert_path: Path, tmp_path: Path, monkeypatch: pytes
         assert part in text
     assert str(tmp_path) not in text
     assert "--bases tiny-bert --pairs 32 --sts-pairs 20 --transfer-texts 60 --learning-rate 2e-05 --bf16" in text
-    monkeypatch.setattr(ta_sbert, "train", lambda *arguments: pytest.fail("nothing is left to do"))
+    monkeypatch.setattr(ta_sbert, "train_row", lambda *arguments: pytest.fail("nothing is left to do"))
     ta_sbert.main([*command, "--seeds", "0", "1"])
-    with pytest.raises(Clash, match="pairs 32, now 48"):
+    with pytest.raises(SettingsClash, match="pairs 32, now 48"):
         ta_sbert.main([*command, "--pairs", "48"])

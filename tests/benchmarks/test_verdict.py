@@ -13,29 +13,29 @@ from support import make_document
 from benchmarks import verdict
 from benchmarks.bank import documents, make, page, recipes
 from benchmarks.bank.judge import MEASURES, RETRIEVAL, SIMILARITIES, STRUCTURE, judge, measures
-from benchmarks.bank.make import Vectors
+from benchmarks.bank.make import HeldOutVectors
 from benchmarks.bank.outcomes import CITES, FEW, FULL, outcomes
 from benchmarks.bank.page import PRESET, gains, probabilities, record
-from benchmarks.bank.sets import BankSet, load_set, shown_name
+from benchmarks.bank.sets import BankSet, display_name, load_set
 from benchmarks.bank.static import StaticRecipe
 from benchmarks.bank.trust import (
     coefficients,
-    happened,
+    label_outcome,
     left_out,
-    of_kind,
-    of_set,
     regression,
+    select_kind,
+    set_name,
 )
 from benchmarks.grid.work import Work
 from benchmarks.records import RESULTS
+from simlte_st.data import Document
 from simlte_st.evaluation.halves import neighbours_by_words
 from simlte_st.evaluation.verdict import RECORD_FILE, in_errors
 from simlte_st.files import read_json
-from simlte_st.reading.document import Document
 from simlte_st.training import get_preset
 
 
-def made(noise: float, seed: int = 1) -> tuple[Vectors, list[list[str]], list[str]]:
+def made(noise: float, seed: int = 1) -> tuple[HeldOutVectors, list[list[str]], list[str]]:
     """Documents of six topics; vectors and words show the topic, more or less clearly."""
     generator = np.random.default_rng(seed)
     topics = np.arange(120) % 6
@@ -44,10 +44,10 @@ def made(noise: float, seed: int = 1) -> tuple[Vectors, list[list[str]], list[st
     rows = [(part / np.linalg.norm(part, axis=1, keepdims=True)).astype(np.float32) for part in rows]
     words = [[f"word{topic}x{generator.integers(8)}" for topic in topics for _ in range(6)] for _ in range(2)]
     halves = [[" ".join(side[6 * row : 6 * row + 6]) for row in range(120)] for side in words]
-    return Vectors(*rows), halves, [str(topic) for topic in topics]
+    return HeldOutVectors(*rows), halves, [str(topic) for topic in topics]
 
 
-def test_measures_prefer_vectors_that_tell_topics_apart() -> None:
+def test_measures_prefer_vectors_that_separate_topics() -> None:
     found = []
     for noise in (0.3, 3.0):
         vectors, halves, _ = made(noise)
@@ -56,7 +56,7 @@ def test_measures_prefer_vectors_that_tell_topics_apart() -> None:
     assert all(np.mean(found[0][name]) > np.mean(found[1][name]) for name in found[0])
 
 
-def test_labels_and_links_judge() -> None:
+def test_outcomes_follow_labels_and_links() -> None:
     for noise, low, high in ((0.1, 0.95, 1.0), (20.0, 0.0, 0.4)):
         vectors, _, labels = made(noise)
         data = BankSet("made", [], [Document(str(row), "text") for row in range(120)], labels)
@@ -81,14 +81,14 @@ def entry(recipe: str, value: float, label: float, clear: bool = True, **candida
     return {"recipe": recipe, "seed": 0, "stage": "", **judged, "candidates": numbers}
 
 
-def test_labels_that_disagree_are_unclear() -> None:
+def test_disagreeing_labels_are_unclear() -> None:
     judged = [entry("base", 0, 0), entry("a", 0.1, 0.2), entry("b", -0.1, 0.3), entry("c", -0.2, -0.1, False)]
-    assert [happened(item) for item in judged] == [0, 1, 1, 0]
+    assert [label_outcome(item) for item in judged] == [0, 1, 1, 0]
     torn = entry("d", 0, 0.1)
     torn["outcomes"][FULL] = entry("e", 0, -0.1)["outcomes"][FULL]
-    assert happened(torn) == 0
-    assert happened(judged[1], {FEW: 30, FULL: 30}) == 0
-    assert happened(judged[1], {FEW: 1, FULL: 30}) == 1
+    assert label_outcome(torn) == 0
+    assert label_outcome(judged[1], {FEW: 30, FULL: 30}) == 0
+    assert label_outcome(judged[1], {FEW: 1, FULL: 30}) == 1
 
 
 def judged_by_chance(misled: str = "") -> dict[str, list[dict[str, Any]]]:
@@ -103,17 +103,17 @@ def judged_by_chance(misled: str = "") -> dict[str, list[dict[str, Any]]]:
     return every
 
 
-def test_the_record_is_what_the_package_reads() -> None:
+def test_record_counts_encoders_by_outcome() -> None:
     judged = judged_by_chance()
     made = record(judged)
     assert (made["sets"], made["encoders"]) == (2, 40)
     assert made["regression"]["weights"][0] > 0
     counted = {word: sum(each[word] for each in made["calibration"]) for word in ("better", "unclear", "worse")}
     assert counted == {"better": 16, "unclear": 0, "worse": 24}
-    assert page.left_out_cells("data set left out", left_out(judged, of_set))["encoders"]["all"] == "40"
+    assert page.left_out_cells("data set left out", left_out(judged, set_name))["encoders"]["all"] == "40"
 
 
-def test_coefficients_are_the_regression() -> None:
+def test_coefficients_reproduce_the_regression() -> None:
     every = [item for entries in judged_by_chance().values() for item in entries[1:]]
     fitted = coefficients(every)
     for item in every[:5]:
@@ -124,9 +124,9 @@ def test_coefficients_are_the_regression() -> None:
         assert 1 / (1 + np.exp(-odds)) == pytest.approx(expected, abs=1e-3)
 
 
-def test_a_regression_has_not_seen_what_it_judges() -> None:
+def test_regression_is_fitted_without_the_judged_part() -> None:
     judged = judged_by_chance(misled="bbc")
-    for each in left_out(judged, of_set):
+    for each in left_out(judged, set_name):
         structure = each.entry["candidates"][STRUCTURE]["difference"]
         if structure:
             assert (each.probability > 0.5) == ((structure > 0) == (each.part == "bbc")), (
@@ -142,7 +142,7 @@ def shared(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_static_base_is_trained_by_static_recipes(
+def test_static_base_takes_only_static_recipes(
     shared: Path, static_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recipe = recipes.RECIPES["static docsplit"]
@@ -157,24 +157,26 @@ def test_a_static_base_is_trained_by_static_recipes(
     assert bank.is_static("brown")
     before, after = (made[key].whole for key in (("base", ""), ("static docsplit", "")))
     assert np.abs(before - after).max() > 1e-3
-    judged = {shown_name("brown", "static"): judge(bank, "brown")}
-    assert of_kind(judged, True) == judged
-    assert of_kind(judged, False) == {}
+    judged = {display_name("brown", "static"): judge(bank, "brown")}
+    assert select_kind(judged, True) == judged
+    assert select_kind(judged, False) == {}
     assert SIMILARITIES in judged["brown, static"][0]["candidates"]
 
 
-def test_static_models_have_a_regression_through_zero() -> None:
+def test_static_regression_has_no_intercept() -> None:
     values = [(number % 5 - 2) / 100 for number in range(40)]
     every = [entry("static docsplit", 0.1, value, **{SIMILARITIES: value}) for value in values]
     fitted = coefficients(every)
     assert fitted["intercept"] == 0
     [weight] = fitted["weights"]
     assert weight > 0
-    judgements = left_out({"20news, s": every[:20], "bbc, s": every[20:]}, of_set)
-    assert all((each.probability > 0.5) == (happened(each.entry) == 1) for each in judgements if happened(each.entry))
+    judgements = left_out({"20news, s": every[:20], "bbc, s": every[20:]}, set_name)
+    assert all(
+        (each.probability > 0.5) == (label_outcome(each.entry) == 1) for each in judgements if label_outcome(each.entry)
+    )
 
 
-def test_a_bank_is_made_once_and_reported(
+def test_bank_is_made_once_and_reported(
     shared: Path,
     encoder_path: Path,
     tmp_path: Path,
@@ -196,7 +198,7 @@ def test_a_bank_is_made_once_and_reported(
     assert "Skipped sotu: " in out
     assert "tuned, seed 0" in out
     text = (tmp_path / "results" / "verdict.md").read_text()
-    name = shown_name("brown", str(encoder_path))
+    name = display_name("brown", str(encoder_path))
     assert f"## {name}" in text
     numbers = read_json(tmp_path / "results" / "recipe.json")
     trained = {"tuned", "tuned, half way", "docsplit-cls", "docsplit-cls, half way", attention}
@@ -224,7 +226,7 @@ def test_a_bank_is_made_once_and_reported(
     assert " ± " in (tmp_path / "results" / "recipe.md").read_text()
 
 
-def test_the_preset_is_the_recipe_of_its_name() -> None:
+def test_preset_matches_its_recipe() -> None:
     recipe, preset = recipes.RECIPES[PRESET], get_preset("docsplit-tuned")
     assert isinstance(recipe, recipes.Recipe)
     assert (recipe.view, 1 / recipe.temperature, recipe.learning_rate) == (
@@ -234,7 +236,7 @@ def test_the_preset_is_the_recipe_of_its_name() -> None:
     assert (recipes.BATCH, preset.mlm_weight) == (preset.batch_size, 0.0)
 
 
-def test_the_package_says_what_the_page_says(tmp_path: Path) -> None:
+def test_package_record_and_pages_match_the_results(tmp_path: Path) -> None:
     assert read_json(RECORD_FILE) == record(read_json(RESULTS / "verdict.json")["judged"])
     found, words = read_json(RESULTS / "verdict.json"), read_json(RESULTS / "recipe.json")
     page.write_pages(found["judged"], words["words"], words, tmp_path)

@@ -59,8 +59,8 @@ def baked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     calls: list[Any] = []
     monkeypatch.setattr(app, "COMMANDS", ("bake",))
 
-    @command("bake", {"Oven": (bake,)}, reads=True, without=("cook",), named={"near": Parameter(negative="--exact")},
-             words={"dish": "--plate"})  # fmt: skip
+    @command("bake", {"Oven": (bake,)}, reads=True, without=("cook",), names={"near": Parameter(negative="--exact")},
+             aliases={"dish": "--plate"})  # fmt: skip
     def run(options: Options, dish: str, /, *source: str, temper: list[str] | None = None) -> Result:
         """Bake a dish.
 

@@ -33,7 +33,7 @@ ERRORS = [
     ("link ix --each nowhere --output l.jsonl", 1, "'nowhere'"),
     ("encode simlte-static s3://bucket/a.parquet --output v.parquet", 1, "read with simlte train --stream"),
     # A source without a usable document, or without the columns.
-    ("train empty.csv --output x", 1, "empty.csv holds no usable document"),
+    ("train empty.csv --output x", 1, "empty.csv has no usable documents"),
     ("encode simlte-static full.jsonl --output v.parquet", 1, "skipped 1: empty"),
     ("train other --output x", 1, r"ignored 1: .rst .* FOLDER/\*.csv"),
     ("index simlte-static table.csv --text-column body --output i", 1, "no column 'body'"),

@@ -99,7 +99,7 @@ def test_unexpected_errors(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
         main([*EXPORT, "--debug"])
 
 
-def test_source_name_is_not_utf8(
+def test_source_names_need_not_be_utf8(
     folder: Path, static_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = folder.rename(tmp_path / os.fsdecode(b"D\xe9p\xf4t"))
@@ -120,7 +120,7 @@ def test_source_name_is_not_utf8(
         ("explore", signal.SIGTERM, 143, r"simlte: stopped\."),
     ],
 )
-def test_signal_reports_what_is_kept(
+def test_signal_message_says_what_is_saved(
     command: str,
     number: signal.Signals,
     status: int,

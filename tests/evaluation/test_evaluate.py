@@ -51,7 +51,7 @@ def test_models_are_compared_with_their_base(model: SentenceTransformer, corpus:
     assert values["short"]["max_seq_length"] == 20
 
 
-def test_verdict_says_what_changed(
+def test_verdict_names_the_change(
     encoder_path: Path, static_path: Path, corpus: list[Document], tmp_path: Path
 ) -> None:
     """What differs from the base is known from the run, and from the analyses in encoders."""

@@ -40,7 +40,7 @@ def test_logistic_chooses_its_regularisation() -> None:
     assert choose_inverse_l2(noise, np.repeat([0, 1], [80, 10])) == INVERSE_L2[0], "the least of equals, or the best"
 
 
-def test_class_only_in_the_test_part_counts_as_error() -> None:
+def test_class_without_training_examples_counts_as_missed() -> None:
     x = np.array([[5.0, 0.0], [0.0, 5.0]] * 10, dtype=np.float32)
     y = ["a", "c"] * 10
     tx = np.array([[5.0, 0.0], [0.0, 5.0], [5.0, 0.0], [0.0, 5.0]], dtype=np.float32)

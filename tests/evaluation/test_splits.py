@@ -18,7 +18,7 @@ from simlte_st.evaluation.splits import (
     sample_rows,
     split_by_label,
     stratified_split,
-    warn_of_copies,
+    warn_of_duplicates,
 )
 from simlte_st.reading.document import text_key
 
@@ -75,9 +75,9 @@ def test_duplicates_stay_on_one_side(caplog: pytest.LogCaptureFixture) -> None:
     assert len(train) + len(test) == 180
     assert not {*texts} & {*test_texts}
     assert Counter(document.label for document in test) == {"a": 18, "b": 18, "c": 18}
-    warn_of_copies(texts, test_texts)
+    warn_of_duplicates(texts, test_texts)
     assert not caplog.records
-    warn_of_copies([*texts, test_texts[0]], test_texts)
+    warn_of_duplicates([*texts, test_texts[0]], test_texts)
     assert "2 of 54 test texts" in caplog.text
     same = [Document(str(number), "text", "ab"[number % 2]) for number in range(8)]
     with pytest.raises(DataError, match="are duplicates"):

@@ -12,14 +12,14 @@ from simlte_st.errors import DataError
 from simlte_st.evaluation import FewShotResult, HalvesComparison, ProbeResult, give_verdict
 from simlte_st.evaluation.halves import result_from_ranks, summarise
 from simlte_st.evaluation.verdict import (
-    FEWEST,
     LIKELY,
+    MIN_DOCUMENTS,
+    NO_RECORD,
     RECORD_FILE,
-    UNLIKE,
     is_longer,
     predict_probability,
     record_in_words,
-    why_not_compared,
+    why_incomparable,
 )
 from simlte_st.files import read_json
 
@@ -80,12 +80,12 @@ def test_documents_are_compared_in_pairs(shift: float, word: str) -> None:
         ("training", 0.1, "Training helped: the model is probably better than its base. In our benchmark, "),
         ("training", 0.001, "It is not clear whether training helped. In our benchmark, "),
         ("the latent semantic analysis", -0.1, "The latent semantic analysis hurt: the model is probably worse"),
-        ("", 0.1, f"The model is probably better than its base. {UNLIKE} It cannot know"),
-        ("", 0.001, f"It is not clear whether the model is better than its base. {UNLIKE} "),
+        ("", 0.1, f"The model is probably better than its base. {NO_RECORD} It cannot know"),
+        ("", 0.001, f"It is not clear whether the model is better than its base. {NO_RECORD} "),
         ("training", 0.0, "Model and base give the same results on these documents."),
     ],
 )
-def test_summary_says_what_helped(change: str, shift: float, said: str) -> None:
+def test_summary_names_the_change(change: str, shift: float, said: str) -> None:
     verdict = give_verdict(halves(), halves(shift), change=change)
     assert verdict.summary().startswith(said)
     assert verdict.to_dict()["change"] == change
@@ -135,7 +135,7 @@ def test_record_counts_benchmark_runs() -> None:
         assert re.fullmatch(found, record_in_words(probability))
 
 
-def test_longer_trainings_get_a_caveat() -> None:
+def test_longer_training_gets_a_caveat() -> None:
     than = read_json(RECORD_FILE)["longer"]
     assert than["better"] + than["unclear"] + than["worse"] > 0
     steps, tokens = than["steps"], than["tokens"]
@@ -150,11 +150,11 @@ def test_longer_trainings_get_a_caveat() -> None:
 
 
 def test_few_documents_get_no_verdict() -> None:
-    few = give_verdict(halves(documents=FEWEST - 1), halves(0.1, FEWEST - 1))
+    few = give_verdict(halves(documents=MIN_DOCUMENTS - 1), halves(0.1, MIN_DOCUMENTS - 1))
     assert few.structure.low > 0, "however clear it looks"
     assert few.word == "too few documents"
-    assert f"{FEWEST} are needed" in few.summary()
-    assert give_verdict(halves(documents=FEWEST), halves(0.1, FEWEST)).word == "helped"
+    assert f"{MIN_DOCUMENTS} are needed" in few.summary()
+    assert give_verdict(halves(documents=MIN_DOCUMENTS), halves(0.1, MIN_DOCUMENTS)).word == "helped"
 
 
 @pytest.mark.parametrize(
@@ -189,5 +189,5 @@ def test_incomparable_models_are_refused() -> None:
     longer = replace(halves(0.1), reads=4096)
     with pytest.raises(DataError, match=r"256 tokens .* 4,096"):
         give_verdict(halves(), longer)
-    assert re.search("256 tokens .* all", str(why_not_compared(halves(), halves(reads=None))))
-    assert why_not_compared(longer, longer) is None
+    assert re.search("256 tokens .* all", str(why_incomparable(halves(), halves(reads=None))))
+    assert why_incomparable(longer, longer) is None

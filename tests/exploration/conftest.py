@@ -17,8 +17,8 @@ def corpus() -> list[Document]:
     documents = []
     for number in range(54):
         draw, group = random.Random(number), number % 3
-        own = WORDS[group * 40 : group * 40 + 12]
-        text = " ".join(" ".join(draw.choices(own, k=8)).capitalize() + "." for _ in range(8))
+        words = WORDS[group * 40 : group * 40 + 12]
+        text = " ".join(" ".join(draw.choices(words, k=8)).capitalize() + "." for _ in range(8))
         columns = {
             "kind": "abc"[group],
             "year": 2000 + number // 3,
@@ -26,7 +26,7 @@ def corpus() -> list[Document]:
             "note": None,
         }
         documents.append(Document(f"d{number}", text, metadata=columns))
-    odd = {
+    outliers = {
         "hostile": f"{HOSTILE} {documents[0].text}",
         "copy": f"{documents[1].text} Wei.",
         "cyrillic": "Это документ на другом языке. Он короткий.",
@@ -35,7 +35,8 @@ def corpus() -> list[Document]:
         "again": "ba ba " * 60,
     }
     documents += [
-        Document(name, text, metadata={"title": HOSTILE if name == "hostile" else ""}) for name, text in odd.items()
+        Document(name, text, metadata={"title": HOSTILE if name == "hostile" else ""})
+        for name, text in outliers.items()
     ]
     return documents
 
@@ -43,7 +44,7 @@ def corpus() -> list[Document]:
 @pytest.fixture(scope="session")
 def source(corpus: list[Document], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The corpus as a file, with an empty row."""
-    rows = [{"id": one.id, "text": one.text, **(one.metadata or {})} for one in corpus]
+    rows = [{"id": document.id, "text": document.text, **(document.metadata or {})} for document in corpus]
     path = tmp_path_factory.mktemp("source") / "corpus.jsonl"
     write_jsonl(path, [*rows, {"id": "empty", "text": " "}])
     return path

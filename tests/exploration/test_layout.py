@@ -29,7 +29,7 @@ def test_map_keeps_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
     assert one.places.shape == (80, 2)
     assert one.trustworthiness > 0.8
     np.testing.assert_array_equal(one.places, lay_out(made, seed=2).places)
-    monkeypatch.setattr(layout, "MOST", 60)
+    monkeypatch.setattr(layout, "MAX_TSNE_DOCUMENTS", 60)
     beside = lay_out(made, seed=2)
     assert np.isfinite(beside.places).all()
     assert beside.trustworthiness > 0.7

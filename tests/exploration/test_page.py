@@ -21,7 +21,7 @@ class Page(BrowserPage):
         self.driver, self.url = driver, Path(path).as_uri()
 
     def show(self, width: int, height: int, scheme: str = "light", address: str = "") -> None:
-        self.look(width, height, scheme)
+        self.resize(width, height, scheme)
         self.driver.get("about:blank")
         self.driver.get(self.url + address)
         self.wait("document.documentElement.dataset.ready === 'true'")

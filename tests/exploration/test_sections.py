@@ -4,7 +4,7 @@ import re
 
 from support import make_document
 
-from simlte_st.exploration.sections import MEMBERS, difference, duplicates_section
+from simlte_st.exploration.sections import MAX_COMPARED, difference, duplicates_section
 from simlte_st.views.duplicates import find_duplicates
 
 
@@ -14,7 +14,7 @@ def test_duplicate_groups_show_differences() -> None:
     html = duplicates_section(find_duplicates(corpus), 0.75, corpus, "<a>{}</a>".format)
     assert re.findall("<h3><a>([0-9]+)</a></h3>", html) == ["0", "2", "5"], "the largest group first"
     assert re.findall("<ins>([^<]*)</ins>", html)[:6] == [*"abcde", "More."]
-    assert f"and {7 - MEMBERS} more" in html
+    assert f"and {7 - MAX_COMPARED} more" in html
 
 
 def test_differences_show_words_in_context() -> None:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from simlte_st.longformer import attention, blocked, cpu_kernel, varlen
 from simlte_st.longformer.attention import LongformerSelfAttention, windowed_attention
-from simlte_st.longformer.blocked import group_chunks, kept
+from simlte_st.longformer.blocked import dropout_mask, group_chunks
 from simlte_st.longformer.packing import Packing, pack_batch
 
 HEADS, SIZE = 2, 16
@@ -128,7 +128,7 @@ def compare(lengths: list[int], window: int, globals_each: int, hole: bool) -> N
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_blocks_equal_the_reference(
+def test_backends_match_the_reference(
     case: tuple[list[int], int, int, bool], backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_backend(backend, monkeypatch)
@@ -146,7 +146,7 @@ def test_blocks_equal_the_reference(
     seed=st.integers(0, 1000),
     backend=st.sampled_from(BACKENDS),
 )
-def test_random_layouts_equal_the_reference_and_documents_alone(
+def test_random_layouts_match_the_reference_and_single_documents(
     lengths: list[int], half: int, globals_each: int, hole: bool, seed: int, backend: str
 ) -> None:
     torch.manual_seed(seed)
@@ -166,7 +166,7 @@ def test_random_layouts_equal_the_reference_and_documents_alone(
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_masked_tokens_stay_hidden_however_large_the_scores(dtype: torch.dtype) -> None:
+def test_masked_tokens_stay_hidden_with_extreme_scores(dtype: torch.dtype) -> None:
     packing = make_packing([700, 40], 1, hole=True)
     # All scores are 25,000 or minus that, in a type that ends at 65,504; masked keys have the larger one.
     query = torch.full((packing.slots, HEADS, SIZE), 79.0, dtype=dtype).requires_grad_()
@@ -178,7 +178,7 @@ def test_masked_tokens_stay_hidden_however_large_the_scores(dtype: torch.dtype) 
         assert torch.autograd.grad(found.sum(), query)[0].isfinite().all()
 
 
-def test_half_precision_is_as_near_the_truth_as_the_reference_is() -> None:
+def test_half_precision_is_as_accurate_as_the_reference() -> None:
     packing = make_packing([300, 20], 2)
     inputs = make_inputs(packing, torch.bfloat16)
     wide = Inputs(copy.deepcopy(inputs.layer).float(), inputs.hidden.float())
@@ -194,7 +194,7 @@ def masks_of(packing: Packing, window: int, dropout: float, seed: int) -> Tensor
     """Put what dropout keeps into one matrix a head, ``(heads, slots, slots)``, 0 where no chunk has the pair."""
     whole = torch.zeros(HEADS, packing.slots, packing.slots)
     for group in group_chunks(packing, window, torch.float32):
-        drawn = kept(group, HEADS, dropout, seed, torch.float32) * (group.bias == 0)
+        drawn = dropout_mask(group, HEADS, dropout, seed, torch.float32) * (group.bias == 0)
         for rows, columns, mask in zip(group.rows, group.columns, drawn, strict=True):
             # A far column that is missing stands for any slot, and is hidden: the largest is the one that is there.
             for column in range(len(columns)):
@@ -204,7 +204,7 @@ def masks_of(packing: Packing, window: int, dropout: float, seed: int) -> Tensor
 
 
 @pytest.mark.parametrize("globals_each", [1, 3])
-def test_dropout_is_exact_against_a_dense_reference_with_the_same_masks(
+def test_dropout_matches_a_dense_reference_with_the_same_masks(
     globals_each: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     packing = make_packing([300, 170, 7], globals_each)
@@ -234,12 +234,12 @@ def test_dropout_is_exact_against_a_dense_reference_with_the_same_masks(
         assert (grad - expected_grad).norm() < 1e-5 * expected_grad.norm()
 
 
-def test_dropout_draws_as_if_each_weight_were_drawn_by_itself() -> None:
+def test_dropout_masks_are_uncorrelated() -> None:
     packing = make_packing([640] * 3, 1)
     [*_, group] = sorted(group_chunks(packing, 256, torch.float32), key=lambda each: each.rows.numel())
     for dropout in (0.1, 0.5):
-        mask = kept(group, HEADS, dropout, 7, torch.float32) - (1 - dropout)
-        other = kept(group, HEADS, dropout, 8, torch.float32) - (1 - dropout)
+        mask = dropout_mask(group, HEADS, dropout, 7, torch.float32) - (1 - dropout)
+        other = dropout_mask(group, HEADS, dropout, 8, torch.float32) - (1 - dropout)
         variance, noise = dropout * (1 - dropout), 5 / mask.numel() ** 0.5
         assert abs(mask.mean()) < noise
         pairs = [(mask[..., 1:], mask[..., :-1]), (mask[:, :, 1:], mask[:, :, :-1]), (mask, other)]
@@ -262,14 +262,14 @@ def test_varlen_gradients_with_dropout(monkeypatch: pytest.MonkeyPatch) -> None:
     assert torch.autograd.gradcheck(attended, inputs, fast_mode=True)
 
 
-def test_the_private_kernels_are_where_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_private_kernels_are_available(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cpu_kernel.has_cpu_kernel(), "without it attention on the CPU is correct and several times slower"
     assert varlen.has_operators(), "without them attention on a GPU is correct and slower"
     monkeypatch.setitem(varlen._OPERATORS, "_flash_attention_backward", ("grad_out", "key"))
     assert not varlen.has_operators()
 
 
-def test_an_adapter_around_the_global_projections_is_not_passed_over() -> None:
+def test_adapters_on_global_projections_are_used() -> None:
     class Adapted(nn.Linear):
         def forward(self, x: Tensor) -> Tensor:
             return super().forward(x) + x

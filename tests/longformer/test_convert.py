@@ -40,7 +40,7 @@ def batch_for(model: transformers.PreTrainedModel, lengths: tuple[int, ...] = (2
         (transformers.ElectraModel, transformers.ElectraConfig, {"embedding_size": 32}),
     ],
 )
-def test_documents_within_half_a_window_come_out_as_before(
+def test_hidden_states_do_not_change_within_half_a_window(
     model: type[transformers.PreTrainedModel], config: type, fields: dict[str, object]
 ) -> None:
     original = make(model, config, **fields)
@@ -65,7 +65,7 @@ def test_documents_within_half_a_window_come_out_as_before(
         (transformers.ElectraForMaskedLM, transformers.ElectraConfig, {"embedding_size": 32}),
     ],
 )
-def test_the_head_comes_along(
+def test_mlm_head_is_converted(
     model: type[transformers.PreTrainedModel], config: type, fields: dict[str, object], tmp_path: Path
 ) -> None:
     original = make(model, config, **fields)
@@ -79,7 +79,7 @@ def test_the_head_comes_along(
         assert difference.abs().max() < 1e-3
 
 
-def test_a_checkpoint_without_a_head_and_its_way_through_the_stock_model(bert_path: Path, tmp_path: Path) -> None:
+def test_headless_checkpoint_loads_in_the_stock_model(bert_path: Path, tmp_path: Path) -> None:
     transformers.AutoModel.from_pretrained(bert_path).save_pretrained(tmp_path / "encoder")
     converted = convert_to_longformer(tmp_path / "encoder", max_length=200, attention_window=32)
     assert isinstance(converted, SimlteLongformerModel)
@@ -110,6 +110,6 @@ def test_positions_are_tiled() -> None:
         ),
     ],
 )
-def test_what_cannot_be_converted_is_refused_by_name(model: object, message: str) -> None:
+def test_unsupported_models_are_refused(model: object, message: str) -> None:
     with pytest.raises(ModelError, match=message):
         convert_to_longformer(model())  # type: ignore[operator]

@@ -53,14 +53,14 @@ def assert_same(stock: LongformerModel, ours: SimlteLongformerModel, batch: dict
     ],
     ids=str,
 )
-def test_hidden_states_and_gradients_are_the_stock_models(
+def test_hidden_states_and_gradients_match_the_stock_model(
     window: int | list[int], lengths: list[int], globals_each: int
 ) -> None:
     assert_same(*make_pair(window), make_batch(lengths, globals_each))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_nothing_but_the_mask_is_read_from_the_device(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_value_on_the_device_is_read(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(varlen, "DEVICE", "meta")
     monkeypatch.setattr(varlen, "has_kernel", lambda device: True)
     with torch.device("meta"):  # reading a value raises an error
@@ -73,7 +73,7 @@ def test_nothing_but_the_mask_is_read_from_the_device(dtype: torch.dtype, monkey
     assert model.encoder.layer[0].attention.self.key.weight.grad.shape == (HIDDEN, HIDDEN)
 
 
-def test_other_ways_to_give_the_input() -> None:
+def test_input_variants_match_the_stock_model() -> None:
     stock, ours = make_pair(16)
     batch = make_batch([50, 20], 1)
     shape, mask = batch["input_ids"].shape, batch["attention_mask"][..., None]
@@ -91,7 +91,7 @@ def test_other_ways_to_give_the_input() -> None:
         assert torch.equal(found.hidden_states[-1], found.last_hidden_state)
 
 
-def test_a_far_token_moves_cls_only_with_global_attention() -> None:
+def test_far_token_affects_cls_only_with_global_attention() -> None:
     _, ours = make_pair(16)
     batch = make_batch([500], 0)
     del batch["global_attention_mask"]
@@ -102,7 +102,7 @@ def test_a_far_token_moves_cls_only_with_global_attention() -> None:
         assert torch.allclose(before, after, atol=1e-4) == (ours.config.global_tokens == "none")
 
 
-def test_the_longest_legal_input_works_and_one_token_more_says_so() -> None:
+def test_input_longer_than_the_positions_is_refused() -> None:
     _, ours = make_pair(16, max_position_embeddings=102)
     assert ours.config.usable_length == 100
     ours(**make_batch([100, 3], 1))
@@ -110,7 +110,7 @@ def test_the_longest_legal_input_works_and_one_token_more_says_so() -> None:
         ours(**make_batch([101, 3], 1))
 
 
-def test_rows_without_a_token() -> None:
+def test_rows_without_tokens_are_zero() -> None:
     _, ours = make_pair(16)
     batch = make_batch([5, 9], 1)
     batch["attention_mask"][0] = 0
@@ -121,7 +121,7 @@ def test_rows_without_a_token() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("reentrant", [False, True])
-def test_gradient_checkpointing_gives_equal_gradients(reentrant: bool, dtype: torch.dtype) -> None:
+def test_gradient_checkpointing_keeps_the_gradients(reentrant: bool, dtype: torch.dtype) -> None:
     fields = stock_config([16, 64], hidden_dropout_prob=0.1).to_dict()
     ours = SimlteLongformerForMaskedLM(SimlteLongformerConfig(**{k: v for k, v in fields.items() if k != "model_type"}))
     randomise(ours)
@@ -139,7 +139,7 @@ def test_gradient_checkpointing_gives_equal_gradients(reentrant: bool, dtype: to
     assert_same_gradients(found, expected, 1e-5)
 
 
-def test_stock_checkpoints_load_and_are_saved_again(tmp_path: Path) -> None:
+def test_stock_checkpoints_round_trip(tmp_path: Path) -> None:
     stock, _ = make_pair([16, 8])
     stock.save_pretrained(tmp_path / "stock")
     ours, info = SimlteLongformerModel.from_pretrained(tmp_path / "stock", output_loading_info=True)
@@ -156,7 +156,7 @@ def test_stock_checkpoints_load_and_are_saved_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tied", [True, False])
-def test_the_head_goes_both_ways(tmp_path: Path, tied: bool) -> None:
+def test_mlm_head_round_trip(tmp_path: Path, tied: bool) -> None:
     stock = LongformerForMaskedLM(stock_config(16, tie_word_embeddings=tied))
     randomise(stock)
     stock.save_pretrained(tmp_path / "stock")
@@ -180,7 +180,7 @@ def test_the_head_goes_both_ways(tmp_path: Path, tied: bool) -> None:
     assert torch.equal(headless.embeddings.word_embeddings.weight, stock.get_input_embeddings().weight)
 
 
-def test_saved_and_loaded(tmp_path: Path) -> None:
+def test_config_round_trip(tmp_path: Path) -> None:
     config = SimlteLongformerConfig(attention_window=[64, 32, 512], num_hidden_layers=3, global_tokens="none")
     config.save_pretrained(tmp_path)
     loaded = AutoConfig.from_pretrained(tmp_path)
@@ -199,6 +199,6 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
         ({"pad_token_id": None}, "pad_token_id=None"),
     ],
 )
-def test_what_is_refused(fields: dict[str, object], message: str) -> None:
+def test_invalid_settings_are_refused(fields: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         SimlteLongformerConfig(**fields)

@@ -8,8 +8,8 @@ from losses_support import columns_of, cut
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.losses import column_merging_disabled
 
-from simlte_st.losses.columns import LABELS, encode_columns, merge_columns, split_embeddings
-from simlte_st.losses.masked_language_model import IGNORE, TokenMasker
+from simlte_st.losses.columns import IGNORE, LABELS, encode_columns, merge_columns, split_embeddings
+from simlte_st.losses.masked_language_model import TokenMasker
 
 
 def test_merged_columns_keep_their_labels(model: SentenceTransformer, documents: list[str]) -> None:
@@ -36,8 +36,8 @@ def test_columns_that_are_not_merged(model: SentenceTransformer, documents: list
     short, long = ([text[:12] for text in cut(documents)[0]], cut(documents)[1])
     columns = [model.preprocess(texts) for texts in (short, long)]
     assert merge_columns(columns) is not None
-    assert merge_columns(columns, most_padding=1.1) is None
-    assert merge_columns([columns[1], columns[1]], most_padding=1.1) is not None
+    assert merge_columns(columns, max_padding=1.1) is None
+    assert merge_columns([columns[1], columns[1]], max_padding=1.1) is not None
     assert merge_columns(columns[:1]) is None
     assert merge_columns([columns[0], {**columns[1], "token_type_ids": None}]) is None
     flat = {"input_ids": torch.arange(6).unsqueeze(0), "cu_seq_lens_q": torch.tensor([0, 2, 6])}

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from bases_support import BASES, try_base, works_of
+from bases_support import BASES, group_status, try_base
 
 PAGE = Path(__file__).parents[2] / "docs" / "bases.md"
 ROWS = re.findall(r"^\| (.*?) \| .*? \| ((?:(?:yes|no) \| ){4})", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(  # not imported here: LanceDB reads its log lev
 def test_base_works_as_documented(name: str, tmp_path: Path) -> None:
     if BASES[name].missing:
         pytest.skip(BASES[name].missing)
-    found = works_of(try_base(BASES[name], tmp_path))
+    found = group_status(try_base(BASES[name], tmp_path))
     assert (name, found) in [(kind, re.findall("yes|no", row)) for kind, row in ROWS]
 
 

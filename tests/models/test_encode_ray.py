@@ -134,7 +134,7 @@ def test_too_few_resources_are_refused() -> None:
 def test_actor_errors_are_raised(model: SentenceTransformer, documents: list[str], tmp_path: Path) -> None:
     missing = Part(tmp_path / "elsewhere" / "part-1.parquet", ["a"], ["ba bun"])
     with pytest.raises(ConfigurationError, match="elsewhere does not exist on a machine"):
-        encode_with_ray([missing], PartEncoder(model), Engine(engine="ray", actors=1), progress_bar("", shown=False))
+        encode_with_ray([missing], PartEncoder(model), Engine(engine="ray", actors=1), progress_bar("", show=False))
     model[-1].register_forward_hook(lambda *given: os.kill(os.getpid(), signal.SIGKILL))
     with pytest.raises(ModelError, match="died 3 times on the same part"):
         make_parts_of(model, documents, tmp_path)
@@ -142,4 +142,4 @@ def test_actor_errors_are_raised(model: SentenceTransformer, documents: list[str
 
 def make_parts_of(model: SentenceTransformer, documents: list[str], folder: Path) -> None:
     part = Part(folder / "part-1.parquet", documents, documents)
-    encode_with_ray([part], PartEncoder(model), Engine(engine="ray", actors=1), progress_bar("", shown=False))
+    encode_with_ray([part], PartEncoder(model), Engine(engine="ray", actors=1), progress_bar("", show=False))

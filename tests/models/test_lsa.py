@@ -13,12 +13,12 @@ from simlte_st.errors import DataError
 from simlte_st.models.loading import load_model
 from simlte_st.models.lsa import append_lsa, append_vectors, end_with_lsa
 from simlte_st.models.vectors import unit_rows
-from simlte_st.models.word_vectors import scaling, token_counts, word_vectors
+from simlte_st.models.word_vectors import document_token_counts, scaling, word_vectors
 
 
 def test_word_vectors_are_tfidf_singular_vectors(model: SentenceTransformer, documents: list[str]) -> None:
     documents, model.max_seq_length = documents[:20], 40
-    counts, texts = token_counts(model, documents), [model.tokenizer.tokenize(each)[:38] for each in documents]
+    counts, texts = document_token_counts(model, documents), [model.tokenizer.tokenize(each)[:38] for each in documents]
     found = word_vectors(counts, 12)
     words = TfidfVectorizer(sublinear_tf=True, analyzer=lambda tokens: tokens)
     tfidf = words.fit_transform(texts).toarray()
@@ -47,9 +47,9 @@ def test_noise_dimensions_are_dropped(model: SentenceTransformer, documents: lis
     apart = [" ".join(words[start : start + 3]) for start in range(0, 12, 3)]
     for texts, problem in ((apart, "4 documents"), (apart[:1], "at least two documents")):
         with pytest.raises(DataError, match=problem):
-            word_vectors(token_counts(model, texts), 12)
+            word_vectors(document_token_counts(model, texts), 12)
     for texts, most, size in ((documents[:5], 256, 4), (documents[:3] * 4, 256, 3), (documents, 4, 4)):
-        assert word_vectors(token_counts(model, texts), most).shape[1] == size
+        assert word_vectors(document_token_counts(model, texts), most).shape[1] == size
 
 
 def test_lsa_follows_truncated_embeddings(model: SentenceTransformer, documents: list[str]) -> None:
@@ -67,7 +67,7 @@ def test_append_lsa_keeps_the_weights(encoder_path: Path, documents: list[str], 
     base, model = SentenceTransformer(str(encoder_path), device="cpu"), OwnSentenceTransformer(tmp_path / "mine")
     for name, value in base.state_dict().items():
         np.testing.assert_array_equal(model.state_dict()[name].cpu().numpy(), value.numpy())
-    np.testing.assert_array_equal(model[-1].table.cpu(), word_vectors(token_counts(base, documents), 5))
+    np.testing.assert_array_equal(model[-1].table.cpu(), word_vectors(document_token_counts(base, documents), 5))
     card = (tmp_path / "mine" / "README.md").read_text(encoding="utf-8")
     appended_line = "- Dimensions: 5, appended to its embeddings; the embeddings have 37\n"
     for part in ("- Documents: 48\n", appended_line, "from simlte_st import SentenceTransformer\n"):
@@ -92,7 +92,7 @@ def test_lsa_is_folded_into_static_models(static_path: Path, documents: list[str
     assert "- Dimensions: 5, folded into its token vectors; " in (tmp_path / "mine" / "README.md").read_text()
 
     base = load_model(static_path, device="cpu").model
-    counts = token_counts(base, documents)
+    counts = document_token_counts(base, documents)
     own = base[0].embedding.weight.detach().numpy()
     dense, latent = counts.toarray(), word_vectors(counts, 5)
     lengths = [np.median([np.linalg.norm(row @ part) for row in dense]) for part in (own, latent)]

@@ -161,7 +161,7 @@ def test_threads_take_turns_with_the_tokenizer(encoder_path: Path, monkeypatch: 
         return call
 
     monkeypatch.setattr(model[0], "preprocess", slowly(model[0].preprocess))
-    monkeypatch.setattr(passes, "taken_tokens", slowly(passes.taken_tokens))
+    monkeypatch.setattr(passes, "untruncated_lengths", slowly(passes.untruncated_lengths))
     with ThreadPoolExecutor(4) as threads:
         for found in threads.map(model.encode, [texts] * 4):
             np.testing.assert_allclose(found, expected, atol=1e-6)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
-from shipped_support import BERT, LONGFORMER, STATIC, cosines, ship, ship_static, start_of, table
+from shipped_support import BERT, LONGFORMER, STATIC, cosines, ship, ship_static, table, untrained_model
 
 import simlte_st
 from simlte_st.errors import ConfigurationError, DiskFullError
@@ -51,13 +51,13 @@ def test_model_is_base_plus_small_difference(name: str) -> None:
     assert made.max_seq_length == {BERT: 512, LONGFORMER: 4096}[name]
     texts = ["A short text.", "Whales are mammals. " * 60, "Rents rise in cities. " * 110]
     assert cosines(made, model, texts).min() > 1 - 1e-5
-    assert cosines(made, start_of(name, base_of_own_models()), texts).max() < 0.999, "the difference is in it"
+    assert cosines(made, untrained_model(name, base_of_own_models()), texts).max() < 0.999, "the difference is in it"
 
 
 def test_untrained_start_is_reproducible(base: Path) -> None:
     for name, reads in ((BERT, 512), (LONGFORMER, 4096)):
         before = torch.get_rng_state()
-        first, second = (start_of(name, base) for _ in range(2))
+        first, second = (untrained_model(name, base) for _ in range(2))
         assert torch.equal(before, torch.get_rng_state()), "a run's numbers do not depend on what was put together"
         one, two = first.state_dict(), second.state_dict()
         assert one.keys() == two.keys()
@@ -144,8 +144,8 @@ def test_failed_build_leaves_nothing(tiny: Path, monkeypatch: pytest.MonkeyPatch
 
 def ask(began: multiprocessing.Barrier, made: multiprocessing.SimpleQueue) -> None:
     """Load a model in a new process; return whether that process unpacked it."""
-    start, calls = shipped.untrained, []
-    shipped.untrained = lambda *given: calls.append(given) or start(*given)
+    start, calls = shipped.make_untrained, []
+    shipped.make_untrained = lambda *given: calls.append(given) or start(*given)
     began.wait(timeout=60)
     folder = folder_of(BERT)
     SentenceTransformer(str(folder), device="cpu")

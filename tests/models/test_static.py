@@ -63,7 +63,7 @@ def test_vector_depends_only_on_its_text(static_path: Path, texts: list[str], mo
     cold = ours.encode(texts, prompt="bo[")
     warm = ours.encode(texts[::-1], prompt="bo[")[::-1]
     alone = np.stack([ours.encode(text, prompt="bo[") for text in texts])
-    monkeypatch.setattr(tokens, "MOST", 5)  # the cache forgets words between texts
+    monkeypatch.setattr(tokens, "MAX_CACHED_WORDS", 5)  # the cache forgets words between texts
     with ThreadPoolExecutor(4) as pool:
         forgotten = np.stack([*pool.map(lambda text: ours.encode(text, prompt="bo["), texts)])
     for found in (warm, alone, forgotten):

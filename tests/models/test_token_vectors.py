@@ -46,7 +46,7 @@ def test_vectors_and_identity_match_the_modules(places: Path, documents: list[st
     @settings(max_examples=25)
     @given(st.lists(st.one_of(odd_texts, st.sampled_from(documents), st.just("")), min_size=1, max_size=4))
     def compare(texts: list[str]) -> None:
-        found, expected = quick.counted(texts), model.counted(texts)
+        found, expected = quick.encode(texts), model.encode(texts)
         np.testing.assert_allclose(found.vectors, expected.vectors, atol=1e-6)
         assert found.tokens == expected.tokens
         np.testing.assert_allclose(quick.query(texts[0]), model.query(texts[0]), atol=1e-6)
@@ -56,8 +56,8 @@ def test_vectors_and_identity_match_the_modules(places: Path, documents: list[st
 
 
 def test_other_models_are_left_to_sentence_transformers(places: Path, encoder_path: Path, tmp_path: Path) -> None:
-    assert TokenVectors.read(encoder_path) is None
-    assert TokenVectors.read(tmp_path / "nothing") is None
+    assert TokenVectors.load(encoder_path) is None
+    assert TokenVectors.load(tmp_path / "nothing") is None
     other = tmp_path / "other"
     make_static_model().save_pretrained(str(other))
     modules = json.loads((other / "modules.json").read_text())
@@ -67,7 +67,7 @@ def test_other_models_are_left_to_sentence_transformers(places: Path, encoder_pa
         "theirs.StaticEmbedding",
     ):
         (other / "modules.json").write_text(json.dumps([modules[0], {**modules[1], "type": kind}]))
-        assert TokenVectors.read(other) is None
+        assert TokenVectors.load(other) is None
 
 
 def test_index_detects_changed_weights(documents: list[str], static_path: Path, tmp_path: Path) -> None:

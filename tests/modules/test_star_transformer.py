@@ -6,7 +6,7 @@ from typing import Any
 import pooling_support
 import pytest
 import torch
-from pooling_support import check_empty_batches, flattened
+from pooling_support import check_empty_batches, flatten
 from torch import Tensor
 from torch.nn import functional
 
@@ -87,7 +87,7 @@ def test_weights_match_entmax_closed_forms(alpha: float, exact: str) -> None:
 def test_flattened_matches_padded_and_prompt_is_excluded() -> None:
     module, lengths = made(), (5, 2, 9)
     padded = batch(lengths)
-    flat = flattened(padded)
+    flat = flatten(padded)
     one, two = module(dict(padded)), module(dict(flat))
     torch.testing.assert_close(one["sentence_embedding"], two["sentence_embedding"])
     module.include_prompt = False

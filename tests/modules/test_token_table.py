@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import sentence_transformers
 import torch
-from pooling_support import flattened
+from pooling_support import flatten
 from sentence_transformers import SentenceTransformer
 from support import make_document
 
@@ -83,7 +83,7 @@ def test_padding_and_prompts_are_ignored(tabled: SentenceTransformer) -> None:
     table, texts = tabled[-1], ["One two three.", "Four. " * 9, "Ba bun."]
     features, prompted = batch(tabled, texts), batch(tabled, texts, prompt="Ba ca di: ")
     expected = table(dict(features))["sentence_embedding"]
-    flat = flattened({"token_embeddings": torch.zeros(*features["input_ids"].shape, 4), **features})
+    flat = flatten({"token_embeddings": torch.zeros(*features["input_ids"].shape, 4), **features})
     flat["input_ids"] = features["input_ids"][features["attention_mask"].bool()][None]
     flat["sentence_embedding"] = features["sentence_embedding"]
     without = {

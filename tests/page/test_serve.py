@@ -121,7 +121,7 @@ class Browser(BrowserPage):
         self.driver, self.url = driver, f"http://127.0.0.1:{port}/"
 
     def show(self, width: int, height: int, scheme: str, address: str = "") -> None:
-        self.look(width, height, scheme)
+        self.resize(width, height, scheme)
         self.driver.get(self.url + address)
 
     def text(self, selector: str) -> str:

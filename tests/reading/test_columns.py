@@ -44,7 +44,7 @@ def documents(**columns: list[Any]) -> list[Document]:
 def test_column_kinds(values: list[Any], kind: str) -> None:
     [column] = collect_columns(documents(column=values))
     assert column.kind == kind
-    assert all(isinstance(shown, str) for shown in column.shown())
+    assert all(isinstance(shown, str) for shown in column.short_values())
     assert len(column.to_arrow()) == len(values)
 
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from odd_texts import texts
-from reading_support import packed, page, write_docx, write_epub, write_odt, write_pdf
+from reading_support import page, write_docx, write_epub, write_odt, write_packed, write_pdf
 
 from simlte_st.errors import DataError
 from simlte_st.reading.documents import read_documents
@@ -40,7 +40,7 @@ def write(path: Path, rows: list[str]) -> bytes:
     if path.suffix == ".parquet":
         pq.write_table(pa.table({"id": [str(n) for n in range(len(rows))], "text": pa.array(rows, pa.string())}), path)
     elif ".jsonl" in path.suffixes:
-        packed(path, "".join(json.dumps({"text": text, "n": n}) + "\n" for n, text in enumerate(rows)).encode())
+        write_packed(path, "".join(json.dumps({"text": text, "n": n}) + "\n" for n, text in enumerate(rows)).encode())
     elif path.suffix in (".txt", ".md"):
         path.write_bytes("\n\n".join(rows).encode())
     elif path.suffix in (".eml", ".mbox"):
@@ -65,7 +65,7 @@ def write(path: Path, rows: list[str]) -> bytes:
         stream = io.StringIO()
         writer = csv.writer(stream, delimiter="," if ".csv" in path.suffixes else "\t")
         writer.writerows([["id", "text"], *([n, text] for n, text in enumerate(rows))])
-        packed(path, stream.getvalue().encode())
+        write_packed(path, stream.getvalue().encode())
     return path.read_bytes()
 
 

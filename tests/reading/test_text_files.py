@@ -8,7 +8,7 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from reading_support import packed
+from reading_support import write_packed
 
 from simlte_st.errors import DataError, EmptyCorpusError
 from simlte_st.reading.documents import read_documents
@@ -20,7 +20,7 @@ def test_broken_file_error_counts_documents_read_before(tmp_path: Path, suffix: 
     # Text that hardly compresses, so that a cut in the middle leaves rows on both sides.
     words = [os.urandom(60).hex() for _ in range(4000)]
     lines = [json.dumps({"text": word}) for word in words] if "json" in suffix else ["text", *words]
-    path = packed(tmp_path / f"c{suffix}", ("\n".join(lines) + "\n").encode())
+    path = write_packed(tmp_path / f"c{suffix}", ("\n".join(lines) + "\n").encode())
     data = path.read_bytes()
     middle = len(data) // 2
     path.write_bytes(data[:middle] if how == "truncated" else data[:middle] + os.urandom(2000) + data[middle + 2000 :])
@@ -38,7 +38,7 @@ def test_broken_file_error_counts_documents_read_before(tmp_path: Path, suffix: 
 @pytest.mark.parametrize("suffix", [".jsonl.gz", ".jsonl.zst", ".csv.zst"])
 def test_small_file_that_unpacks_to_a_huge_line(tmp_path: Path, suffix: str) -> None:
     data = (b"text,n\n" if "csv" in suffix else b"") + b"x" * 100_000_000 + b'\n{"text": "short"}\nshort,1\n'
-    path = packed(tmp_path / f"c{suffix}", data)
+    path = write_packed(tmp_path / f"c{suffix}", data)
     del data
     assert path.stat().st_size < 200_000
     reader = read_documents(path, max_characters=1000)

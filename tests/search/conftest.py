@@ -48,13 +48,13 @@ def parted(indices: Path, model: SentenceTransformer, tmp_path: Path) -> Index:
 def encoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The texts encoded during the test."""
     texts: list[str] = []
-    original = Encoder.counted
+    original = Encoder.encode
 
-    def counted(self: Encoder, given: list[str], batch_size: int = 32) -> object:
-        texts.extend(given)
-        return original(self, given, batch_size)
+    def encode(self: Encoder, batch: list[str], batch_size: int = 32) -> object:
+        texts.extend(batch)
+        return original(self, batch, batch_size)
 
-    monkeypatch.setattr(Encoder, "counted", counted)
+    monkeypatch.setattr(Encoder, "encode", encode)
     return texts
 
 
@@ -62,7 +62,7 @@ def encoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def contents() -> Callable[[Index], list[tuple[Any, ...]]]:
     """Return the content of an index, for comparisons."""
 
-    def of(index: Index) -> list[tuple[Any, ...]]:
+    def sorted_rows(index: Index) -> list[tuple[Any, ...]]:
         columns = ["id", "part", "hash", "text", "passage", "vector"]
         rows = index._store.rows("true", columns).to_pylist()
         return sorted(
@@ -70,4 +70,4 @@ def contents() -> Callable[[Index], list[tuple[Any, ...]]]:
             for row in rows
         )
 
-    return of
+    return sorted_rows

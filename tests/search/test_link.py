@@ -7,8 +7,7 @@ import pytest
 
 from simlte_st.data import Document
 from simlte_st.errors import DataError
-from simlte_st.search import Index
-from simlte_st.search import index as index_module
+from simlte_st.search import Index, searcher
 
 
 def test_several_query_documents_use_their_mean_vector(index: Index, corpus: list[Document]) -> None:
@@ -46,7 +45,7 @@ def test_query_documents_are_ids_files_or_texts(
 def test_link_each_queries_each_document_separately(
     parted: Index, corpus: list[Document], encoded: list[str], mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index_module, "_TOGETHER", 4)
+    monkeypatch.setattr(searcher, "_BATCH", 4)
     new = [Document("d1", corpus[0].text[:60]), Document("same", corpus[3].text)]
     known = [Document(f"seed {one.id}", one.text) for one in corpus[:4]]
     options = {"top_k": 4, "mode": mode, "where": "year < 2008"}

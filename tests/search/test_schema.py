@@ -17,7 +17,7 @@ import pytest
 from simlte_st.data import Document
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.reading.document import UntypedText
-from simlte_st.search.schema import MOST_COLUMNS, Metadata, column_name, typed_literals
+from simlte_st.search.schema import MAX_COLUMNS, Metadata, column_name, typed_literals
 from simlte_st.search.store import Store, open_database
 
 TOKYO = timezone(timedelta(hours=9))
@@ -104,7 +104,7 @@ def test_colliding_column_names_are_an_error() -> None:
 
 
 def test_most_frequent_columns_are_kept() -> None:
-    common = {f"c{number}": 1 for number in range(MOST_COLUMNS - 1)}
+    common = {f"c{number}": 1 for number in range(MAX_COLUMNS - 1)}
     metadata = Metadata(pa.schema([]))
     documents = [
         Document("x", "ba", metadata={"rare": 1, "rarer": 1, **common}),

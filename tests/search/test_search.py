@@ -7,9 +7,9 @@ from sentence_transformers import SentenceTransformer
 from simlte_st.data import Document
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.search import Index
-from simlte_st.search.hits import shortened
+from simlte_st.search.hits import shorten
 from simlte_st.search.query import VECTORS, fused_scores
-from simlte_st.search.words import MOST_WORDS, WordCounts
+from simlte_st.search.words import MAX_QUERY_WORDS, WordCounts
 from simlte_st.words.sentences import segment_document
 
 
@@ -156,7 +156,7 @@ def test_query_syntax_is_ignored(index: Index) -> None:
     book = " ".join(f"word{number} zebra" for number in range(30_000))
     for text in ('zebra" OR 1', "zebra:ba^2~ (", "AND zebra NOT ba", "zebra\\", "Zébra", book):
         assert "a" in {hit.id for hit in index.search(text, mode="text", top_k=11)}
-    assert len(WordCounts().of_query(book, ["en"])) == MOST_WORDS
+    assert len(WordCounts().top_words(book, ["en"])) == MAX_QUERY_WORDS
 
 
 @pytest.mark.parametrize(
@@ -169,4 +169,4 @@ def test_query_syntax_is_ignored(index: Index) -> None:
     ],
 )
 def test_shortened_text_ends_at_a_word_with_an_ellipsis(text: str, length: int, shown: str) -> None:
-    assert shortened(text, length) == shown
+    assert shorten(text, length) == shown

@@ -104,7 +104,7 @@ def _partitions(made: store.Store, vector: NDArray[np.float32]) -> int:
 
 def test_partitions_follow_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "APPROXIMATE_FROM", 1000)
-    monkeypatch.setattr(store, "_MOST_SEGMENTS", 3)
+    monkeypatch.setattr(store, "_MAX_SEGMENTS", 3)
     monkeypatch.setattr(store, "_FEW", 10)  # rows that may stay unindexed
     made = store.Store.create(tmp_path, 8)
     vectors = unit_rows(np.random.default_rng(0).normal(size=(5000, 8))).astype(np.float32)

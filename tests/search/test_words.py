@@ -18,7 +18,7 @@ from simlte_st.data import Document
 from simlte_st.errors import ConfigurationError
 from simlte_st.files import read_json
 from simlte_st.search import words
-from simlte_st.search.words import MOST_WORDS, WORDS_FILE, WordCounts, terms_by_word
+from simlte_st.search.words import MAX_QUERY_WORDS, WORDS_FILE, WordCounts, terms_by_word
 
 
 def languages(index: Index) -> list[str]:
@@ -28,29 +28,37 @@ def languages(index: Index) -> list[str]:
 
 def test_query_keeps_the_most_informative_words() -> None:
     known = WordCounts(documents=100, indexed=100, counts={"ba": 99, "bei": 20, "bo": 2})
-    assert list(known.of_query("The ba ba ba. Bei bei bo, cun and not the bei!", ["en"])) == ["cun", "bo", "bei", "ba"]
+    assert list(known.top_words("The ba ba ba. Bei bei bo, cun and not the bei!", ["en"])) == [
+        "cun",
+        "bo",
+        "bei",
+        "ba",
+    ]
     # a word frequent in the query counts more than a rarer word
-    assert list(known.of_query("bei " * 9 + "cun", ["en"])) == ["bei", "cun"]
+    assert list(known.top_words("bei " * 9 + "cun", ["en"])) == ["bei", "cun"]
     weight = (1 + math.log(9)) * math.log1p((100 - 20 + 0.5) / (20 + 0.5))
     assert weight > math.log1p((100 - 1 + 0.5) / (1 + 0.5)) > weight / (1 + math.log(9))
-    many = " ".join(f"w{number} " * (1 + number % 3) for number in range(3 * MOST_WORDS))
-    assert list(known.of_query(many, ["en"])) == sorted(f"w{number}" for number in range(2, 3 * MOST_WORDS, 3))
-    mixed = " ".join(f"{number}.5 {chr(0x4E00 + number)} x{number}" for number in range(MOST_WORDS))
-    assert set(known.of_query(mixed, ["en"])) == {chr(0x4E00 + number) for number in range(MOST_WORDS)}
-    assert list(known.of_query("10.25 bo", ["en"])) == ["10", "10.25", "25", "bo"]
-    assert WordCounts().of_query("Floods and flooding flood the zebra", ["en"]) == {"flood": "floods", "zebra": "zebra"}
-    assert WordCounts().of_query("", ["en"]) == {}
-    assert list(WordCounts().of_query("the and of", ["en"])) == ["and", "of", "the"]
+    many = " ".join(f"w{number} " * (1 + number % 3) for number in range(3 * MAX_QUERY_WORDS))
+    assert list(known.top_words(many, ["en"])) == sorted(f"w{number}" for number in range(2, 3 * MAX_QUERY_WORDS, 3))
+    mixed = " ".join(f"{number}.5 {chr(0x4E00 + number)} x{number}" for number in range(MAX_QUERY_WORDS))
+    assert set(known.top_words(mixed, ["en"])) == {chr(0x4E00 + number) for number in range(MAX_QUERY_WORDS)}
+    assert list(known.top_words("10.25 bo", ["en"])) == ["10", "10.25", "25", "bo"]
+    assert WordCounts().top_words("Floods and flooding flood the zebra", ["en"]) == {
+        "flood": "floods",
+        "zebra": "zebra",
+    }
+    assert WordCounts().top_words("", ["en"]) == {}
+    assert list(WordCounts().top_words("the and of", ["en"])) == ["and", "of", "the"]
 
 
 def test_word_weight_uses_its_most_frequent_term() -> None:
     known = WordCounts(documents=100, indexed=100, counts={"regier": 90, "zug": 5})
-    found = known.of_query("Regierung Zug", ["de", "nl"])
+    found = known.top_words("Regierung Zug", ["de", "nl"])
     assert list(dict.fromkeys(found.values())) == ["zug", "regierung"]
     assert terms_by_word(found)["regierung"][0] == "regier"
     assert known.weights(found) == {**dict.fromkeys(found, 2**-5), "regier": 1.0, "zug": 1.0, "zug\u0301": 0.5}
-    many = " ".join(f"mot{chr(97 + number % 26)}{chr(97 + number // 26)}" for number in range(2 * MOST_WORDS))
-    assert len(terms_by_word(known.of_query(many, ["fr"]))) == MOST_WORDS
+    many = " ".join(f"mot{chr(97 + number % 26)}{chr(97 + number // 26)}" for number in range(2 * MAX_QUERY_WORDS))
+    assert len(terms_by_word(known.top_words(many, ["fr"]))) == MAX_QUERY_WORDS
 
 
 def test_words_are_recounted_when_the_index_doubles(
@@ -67,8 +75,8 @@ def test_words_are_recounted_when_the_index_doubles(
     found = add(5)
     assert found == {"documents": 6, "indexed": 6, "counts": {"the": 6, "w0x": 3, "w1x": 3, "zebra": 6}}
     (index.folder / WORDS_FILE).unlink()  # as if a process was killed before counting
-    assert asdict(Index.open(index.folder, model)._searcher._words) == found
-    assert list(index._searcher.words_of_query("zebra w0x w5")[0]) == ["w5", "w0x", "zebra"]
+    assert asdict(Index.open(index.folder, model)._snapshot()._counts) == found
+    assert list(index._snapshot().query_words("zebra w0x w5")[0]) == ["w5", "w0x", "zebra"]
     monkeypatch.setattr(words, "_SAMPLE", 4)
     assert add(*range(6, 20))["documents"] == 4
 

@@ -39,7 +39,7 @@ from simlte_st.search import Index, encoder
 from simlte_st.search.encoder import Encoder
 from simlte_st.search.store import Store
 encoder.BATCH, log, merges = 4, open({log!r}, "a"), []
-def counted(self, texts, batch_size=32, original=Encoder.counted):
+def encode(self, texts, batch_size=32, original=Encoder.encode):
     print(*texts, sep="\\n", file=log, flush=True)
     return original(self, texts, batch_size)
 def merge(self, rows, original=Store.merge):
@@ -47,7 +47,7 @@ def merge(self, rows, original=Store.merge):
     if len(merges) == 3:
         os.kill(os.getpid(), signal.SIGKILL)
     original(self, rows)
-Encoder.counted, Store.merge = counted, merge
+Encoder.encode, Store.merge = encode, merge
 model, source, folder = sys.argv[1:]
 Index.create(folder, model, exist_ok=True).add(source)
 """
@@ -102,7 +102,7 @@ def test_command_killed_at_any_step_can_be_repeated(
 
     for name in ("_make_index", "add_columns", "merge", "tidy", "delete"):
         step(Store, name)
-    step(add, "count_words")
+    step(add, "count_index_words")
     for module in (store, words, settings_module):
         step(module, "write_json")
 
@@ -115,7 +115,7 @@ def test_command_killed_at_any_step_can_be_repeated(
         return [[*map(repr, index.search(corpus[3].text[:80], mode=mode, explain=True))] for mode in modes]
 
     whole, count = made("whole"), len(steps)
-    assert {"_make_index", "add_columns", "merge", "tidy", "count_words", "write_json"} <= set(steps)
+    assert {"_make_index", "add_columns", "merge", "tidy", "count_index_words", "write_json"} <= set(steps)
     expected = contents(whole), hits(whole)
     for moment in range(count):
         steps.clear()
@@ -174,14 +174,14 @@ def test_single_changes_leave_few_files_and_versions(
             open_files.append(sum("single.index" in os.path.realpath(each) for each in folder.iterdir()))
     assert open_files[1:] <= [count + 2 for count in open_files[:1]]
     table = Store.open(index.folder)._table
-    assert table.stats()["fragment_stats"]["num_fragments"] <= store._FEWEST_FILES + 1
+    assert table.stats()["fragment_stats"]["num_fragments"] <= store._MIN_FILES + 1
     assert table.version < 150, "a commit for each, and few of joining them"
     assert len(before.rows("true", ["id", "text", "vector"])) == 30, "a search that has begun finds its files"
     monkeypatch.setattr(store, "_OLD", timedelta(milliseconds=1))
     for number in range(100):
         assert index.delete([f"n{number}"]) == 1
     versions = [*(index.folder / "documents.lance" / "_versions").glob("*.manifest")]
-    assert len(versions) <= store._MOST_FILES
+    assert len(versions) <= store._MAX_FILES
     assert reader.search(documents[7], top_k=1)[0].id == "d7"
 
 
@@ -192,12 +192,12 @@ def test_concurrent_create_fails_for_one_writer(
 
     def overtaken(*args: Any) -> Any:  # after the first check of the folder
         if not made:
-            monkeypatch.setattr("simlte_st.search.index.Encoder", load)
+            monkeypatch.setattr("simlte_st.search.settings.Encoder", load)
             made.append(Index.create(folder, model))
             made[0].add([Document("a", "Ba bun bis.")])
         return load(*args)
 
-    monkeypatch.setattr("simlte_st.search.index.Encoder", overtaken)
+    monkeypatch.setattr("simlte_st.search.settings.Encoder", overtaken)
     with pytest.raises(ConfigurationError, match="already exists"):
         Index.create(folder, model)
     assert len(Index.open(folder, model)) == 1

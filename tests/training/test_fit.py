@@ -15,7 +15,7 @@ from simlte_st.compat import get_encoder, is_fused
 from simlte_st.data import read_documents
 from simlte_st.training import fit as fitting
 from simlte_st.training.callbacks import last_complete_checkpoint
-from simlte_st.training.fit import MOST_TOKENS, faster_attention, fit, training_arguments
+from simlte_st.training.fit import MAX_EAGER_TOKENS, faster_attention, fit, training_arguments
 from simlte_st.training.load_corpus import load_corpus
 from simlte_st.training.prepare_model import prepare_model
 from simlte_st.training.run import Run, RunFolder
@@ -54,7 +54,10 @@ def test_trainer_is_stock_and_checkpoints_hold_no_documents(
 
 @pytest.mark.parametrize(
     ("bf16", "length", "fused"),
-    [(True, 64, False), (True, MOST_TOKENS, False), (True, MOST_TOKENS + 1, True), (True, None, True), (False, 9, True)]
+    [
+        (True, 64, False), (True, MAX_EAGER_TOKENS, False), (True, MAX_EAGER_TOKENS + 1, True), (True, None, True),
+        (False, 9, True),
+    ],
 )  # fmt: skip
 def test_eager_attention_only_for_short_bfloat16_views(
     model: SentenceTransformer, bf16: bool, length: int | None, fused: bool

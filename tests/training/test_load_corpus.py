@@ -14,7 +14,7 @@ from simlte_st.data import DocSplit, DocSplitTransform, Document
 from simlte_st.models.conversion import WHOLE_DOCUMENTS
 from simlte_st.modules import PositionPooling, TokenTable
 from simlte_st.modules.chunk_mean import to_chunk_mean
-from simlte_st.training.load_corpus import HeldOut
+from simlte_st.training.load_corpus import HoldOut
 from simlte_st.training.result import WHOLE
 
 CORPUS = [Document(f"d{number}", "text") for number in range(2000)]
@@ -24,7 +24,7 @@ def held_out(documents: list[Document], seed: int = 0) -> set[str]:
     """Hold out a tenth of documents, and check that the others are trained on and that the order does not matter."""
     found = []
     for each in (documents, documents[::-1]):
-        holder = HeldOut(0.1, seed=seed)
+        holder = HoldOut(0.1, seed=seed)
         rest = list(holder.divert(each))
         assert {*rest, *holder.documents} == {*documents}
         assert len(rest) + len(holder.documents) == len(documents)
@@ -44,7 +44,7 @@ def test_held_out_share_is_larger_for_few_documents(number: int, least: int, mos
 def test_training_and_held_out_texts_are_disjoint(tmp_path: Path) -> None:
     texts = [f"Number {number} begins. And it ends." for number in range(300)]
     corpus = [Document(f"{turn}-{number}", text) for turn in range(3) for number, text in enumerate(texts)]
-    holder, views = HeldOut(0.1), DocSplitTransform(DocSplit())
+    holder, views = HoldOut(0.1), DocSplitTransform(DocSplit())
     trained = views.attach(corpus, directory=tmp_path, hold_out=holder.divert).with_format(None)
     held = [document.text for document in holder.documents]
     left = [" ".join(sentences).replace("  ", " ") for sentences in trained["sentences"][:]]

@@ -175,7 +175,7 @@ def test_run_stopped_by_a_signal_resumes_to_the_same_bytes(trained: Path) -> Non
     assert_same_bytes(trained / "streamed", trained / "stopped-stream")
 
 
-def test_only_the_main_process_writes(trained: Path) -> None:
+def test_only_the_main_process_prints(trained: Path) -> None:
     first, second = output(trained)
     assert "Training" not in first, "progress=False"
     assert second == ""

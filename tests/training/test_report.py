@@ -14,7 +14,7 @@ from support import make_document
 from simlte_st import train
 from simlte_st.data import Document
 from simlte_st.training import TrainingResult
-from simlte_st.training.report import changed_most, neighbours_section
+from simlte_st.training.report import largest_changes, neighbours_section
 
 OPTIONS: dict[str, Any] = {
     "batch_size": 8, "max_steps": 4, "learning_rate": 1e-9, "held_out": 0.3, "max_length": "base", "mlm_weight": 0.1,
@@ -83,7 +83,7 @@ def test_documents_that_changed_most_come_first(model: SentenceTransformer, enco
         generator = torch.Generator().manual_seed(0)
         for weights in other.parameters():
             weights += 0.2 * torch.randn(weights.shape, generator=generator)
-    changes = changed_most((model, other), documents)
+    changes = largest_changes((model, other), documents)
     assert len(changes) == 10
     shared = [len({*change.before} & {*change.after}) for change in changes]
     assert shared == sorted(shared)
@@ -95,7 +95,7 @@ def test_documents_that_changed_most_come_first(model: SentenceTransformer, enco
         assert getattr(changes[0], side) == np.argsort(-cosines)[:5].tolist()
     written = neighbours_section(changes[:1], documents)
     assert written.count("<details>") == 11
-    assert changed_most((model, other), documents[:2]) == []
+    assert largest_changes((model, other), documents[:2]) == []
     assert "Too few documents" in neighbours_section([], documents[:2])
 
 
@@ -108,7 +108,7 @@ def test_report_compares_base_with_trained_model(
         compared.append([model.encode(["Ba bun."]) for model in models])
         return []
 
-    monkeypatch.setattr("simlte_st.training.report.changed_most", note)
+    monkeypatch.setattr("simlte_st.training.report.largest_changes", note)
     options = {**OPTIONS, "bf16": False, "learning_rate": 1e-2, "probe": None, "keep": "trained", "pooling": "keep"}
     result = train(rows, tmp_path / "m", base=encoder_path, **options)
     [[before, after]] = compared

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import shutil
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from simlte_st.files import read_json
 from simlte_st.models.names import OWN_STATIC, PACKAGED_BASE
 from simlte_st.training import prepare_model
 from simlte_st.training.prepare_model import choose_base
-from simlte_st.training.run import Run, RunFolder, described
+from simlte_st.training.run import Run, RunFolder, to_setting
 
 SHORT = [make_document(number, sentences=4) for number in range(9)]
 LENGTHY = [make_document(number, sentences=60) for number in range(9)]
@@ -73,7 +74,8 @@ def test_settings_that_affect_the_result_are_saved(
             train(documents, tmp_path / name, base=encoder_path, scale=10.0, workers=4, progress=False, **options)
     found = read_json(tmp_path / "m.run" / "settings.json")
     assert (found["scale"], found["epochs"], found["base"]) == (10.0, None, str(encoder_path))
-    assert not {"output", "device", "workers", "save_steps", "progress", "bf16", "resume", "overwrite"} & set(found)
+    ignored = {"output", "report", "device", "workers", "save_steps", "progress", "bf16", "resume", "overwrite"}
+    assert {*inspect.signature(train).parameters} - set(found) == ignored
     assert found["dtype"] == "bfloat16"
     assert read_json(tmp_path / "n.run" / "settings.json")["dtype"] == "float32"
 
@@ -87,12 +89,12 @@ def test_saved_settings_do_not_depend_on_the_process() -> None:
         Path("a"), ["a", "b"], read_documents(["a"]), stream, cut, lambda text: [text], PunktSegmenter(), iter("ab"),
         DocSplit(),
     ]  # fmt: skip
-    found = [described(value) for value in values]
+    found = [to_setting(value) for value in values]
     assert not any("0x" in value for value in found), found
     assert found[:3] == ["a", "['a', 'b']", "DocumentReader(the list)"]
     assert found[-1] == repr(DocSplit())
     assert len(set(found)) == len(values)
-    assert described([Path(__file__), Path("b")]) == [__file__, "b"], "which files they were is compared on resume"
+    assert to_setting([Path(__file__), Path("b")]) == [__file__, "b"], "which files they were is compared on resume"
 
 
 def opened(

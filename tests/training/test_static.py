@@ -24,7 +24,7 @@ from simlte_st.data import DocSplitTransform, read_documents
 from simlte_st.errors import ConfigurationError
 from simlte_st.models.loading import load_model
 from simlte_st.models.lsa import append_lsa
-from simlte_st.models.word_vectors import token_counts
+from simlte_st.models.word_vectors import document_token_counts
 from simlte_st.training import get_preset
 from simlte_st.training import prepare_model as loading
 from simlte_st.training.batches import TokenViews, view_preprocessor, write_tokens
@@ -199,8 +199,8 @@ def test_token_counts_match_the_texts(static_model: SentenceTransformer, documen
     write_tokens(corpus, static_model.tokenizer, tmp_path / "tokens", progress=False)
     counts = TokenViews(corpus, views, tmp_path / "tokens").counts(static_model.tokenizer)
     texts = texts_of(corpus)
-    assert token_counts(static_model, counts) is counts
-    np.testing.assert_array_equal(token_counts(static_model, texts).toarray(), counts.toarray())
+    assert document_token_counts(static_model, counts) is counts
+    np.testing.assert_array_equal(document_token_counts(static_model, texts).toarray(), counts.toarray())
 
 
 @pytest.mark.parametrize(

@@ -107,10 +107,10 @@ def test_only_one_buffer_is_read_ahead(make: Make, monkeypatch: pytest.MonkeyPat
 def test_held_out_and_duplicate_documents_are_skipped(make: Make) -> None:
     texts = [*TEXTS[:40], TEXTS[3], TEXTS[39], "", "word", *TEXTS[40:80], TEXTS[50]]
     view = DocSplit()
-    stream = make(texts, without={text_key(TEXTS[3])}, usable=usable_by(view, segmenter))
+    stream = make(texts, excluded_keys={text_key(TEXTS[3])}, usable=usable_by(view, segmenter))
     counts = Counter(taken(stream, range(76)))
     assert TEXTS[3] not in counts
-    counted = stream.taken(76)
+    counted = stream.usage(76)
     assert counts.total() == counted.documents == 76
     assert counted.passes == 1
     assert max(counts.values()) <= 2
@@ -118,7 +118,7 @@ def test_held_out_and_duplicate_documents_are_skipped(make: Make) -> None:
     assert taken(whole, range(16)) == list(dict.fromkeys(taken(whole, range(16))))
 
 
-def test_taken_counts_documents_and_passes(make: Make, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_usage_counts_documents_and_passes(make: Make, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "stream.json"
     stream = make([*TEXTS, " "], path=path)
     with caplog.at_level(logging.INFO):
@@ -127,14 +127,14 @@ def test_taken_counts_documents_and_passes(make: Make, tmp_path: Path, caplog: p
     [message] = caplog.messages
     assert "100 documents" in message
     for told in (stream, make(path=path)):  # as in another process, which has read nothing
-        counted = told.taken(250)
+        counted = told.usage(250)
         assert (counted.documents, counted.passes) == (100, 2.5)
-        assert told.taken(16).documents == 16
+        assert told.usage(16).documents == 16
 
 
 def test_fewer_documents_than_a_batch_is_an_error(make: Make) -> None:
     with pytest.raises(EmptyCorpusError, match="fewer documents"):
-        make(TEXTS[:7], without=set(map(text_key, TEXTS[:4])))[0]
+        make(TEXTS[:7], excluded_keys=set(map(text_key, TEXTS[:4])))[0]
 
 
 def test_usable_by_segments_only_unclear_documents() -> None:

@@ -133,7 +133,7 @@ TEMPLATES = [(own_words, 9), (chosen_paragraphs, 10)]
 
 
 @pytest.mark.parametrize(("template", "own"), TEMPLATES)
-def test_documents_of_one_template_take_no_longer(template: Any, own: int) -> None:
+def test_documents_of_one_template_are_compared_quickly(template: Any, own: int) -> None:
     def seconds(texts: list[str]) -> float:
         begin = time.process_time()
         find_duplicates(texts)

@@ -260,7 +260,7 @@ def test_every_view_draws_what_it_accepts(view: View, text: str, budget: int | N
 
 
 @pytest.mark.parametrize("view", ALL, ids=repr)
-def test_accepts(view: View) -> None:
+def test_views_accept_documents_that_they_can_draw(view: View) -> None:
     assert view.accepts(make([5, 5]))
     assert view.accepts(make([5])) == (not isinstance(view, InverseCloze))
     assert view.accepts(make([1])) == isinstance(view, Identity)

@@ -37,7 +37,7 @@ def test_unclear_texts_take_the_language_of_the_others(language: str) -> None:
 def test_short_texts_identify_a_language_together() -> None:
     assert LanguageFinder(TEXTS["de"].split()).languages == ["de"]
     assert LanguageFinder([]).languages == ["en"]
-    assert LanguageFinder([], known=["fi"]).languages[0] == "fi"
+    assert LanguageFinder([], languages=["fi"]).languages[0] == "fi"
 
 
 def test_language_option_applies_to_all_texts() -> None:

@@ -67,7 +67,7 @@ def test_white_space_matches_the_tokenizer() -> None:
     texts = [f"ba{char}bo {char}" for char in [*spaces, "\u180e", "\ufeff", "\u2060"]]
     assert len(spaces) == 29
     for normalizer in (TOKENIZER.normalizer, normalizers.NFKC(), normalizers.Lowercase()):
-        for pre_tokenizer in tokens._CUTTING:
+        for pre_tokenizer in tokens._SPLITTERS:
             tokenizer = bare("word_piece")
             tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, pre_tokenizer()
             assert cut(tokenizer, texts) == cut_whole(tokenizer, texts), (normalizer, pre_tokenizer)
@@ -92,29 +92,29 @@ def test_token_ids_match_the_tokenizer(name: str, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.skipif(not KEEPS, reason="needs tokenizers 0.23")
 def test_cache_is_bounded_and_follows_the_vocabulary(monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer, texts = bare("word_piece"), [make_document(number) for number in range(12)]
-    monkeypatch.setattr(tokens, "MOST", 50)
+    monkeypatch.setattr(tokens, "MAX_CACHED_WORDS", 50)
     for text in [*texts, *texts]:
         assert cut(tokenizer, [text]) == cut_whole(tokenizer, [text])
-    kept = tokens.word_tokens(tokenizer)
-    assert kept is not None
-    assert 0 < len(kept._ids) <= 100
-    assert kept._before
+    cache = tokens.word_tokens(tokenizer)
+    assert cache is not None
+    assert 0 < len(cache._ids) <= 100
+    assert cache._earlier
     assert cut(tokenizer, ["y" * 33]) == cut_whole(tokenizer, ["y" * 33])
-    assert "y" * 33 not in kept._ids
+    assert "y" * 33 not in cache._ids
     before = cut(tokenizer, ["zebra"])
     tokenizer.add_tokens(["zebra"])
     assert cut(tokenizer, ["zebra"]) == cut_whole(tokenizer, ["zebra"]) != before
     tokenizer.add_tokens([AddedToken("ba bo")])
     assert tokens.word_tokens(tokenizer) is None
     assert cut(tokenizer, ["ba bo ba"]) == cut_whole(tokenizer, ["ba bo ba"])
-    kept = weakref.ref(tokens._TOKENIZERS[tokenizer])
+    reference = weakref.ref(tokens._CACHES[tokenizer])
     del tokenizer
     gc.collect()
-    assert kept() is None, "what is kept goes with the tokenizer"
+    assert reference() is None, "the cache goes with the tokenizer"
 
 
 def test_threads_share_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokens, "MOST", 60)
+    monkeypatch.setattr(tokens, "MAX_CACHED_WORDS", 60)
     tokenizer, texts = bare("word_piece"), [make_document(number) for number in range(40)]
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(lambda text: cut(tokenizer, [text])[0], texts)) == cut_whole(tokenizer, texts)

@@ -1,4 +1,4 @@
-"""The table of file formats. To add one, write a function and add a line to :data:`FORMATS`."""
+"""File formats by suffix. To add one, write a function and a line in :data:`FORMATS`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from pathlib import Path
 
 from simlte_st.extras import check_installed
 from simlte_st.reading.arrow import count_rows, open_parquet
+from simlte_st.reading.formats.csv import open_csv
 from simlte_st.reading.formats.html import read_html
-from simlte_st.reading.formats.mail import Mail, open_mbox, read_eml
+from simlte_st.reading.formats.json import open_json, open_json_lines
+from simlte_st.reading.formats.mail import Mail, is_mail, open_mbox, read_eml
 from simlte_st.reading.formats.office import read_docx, read_epub, read_odt, read_rtf, read_xml
 from simlte_st.reading.formats.pdf import read_pdf
 from simlte_st.reading.rows import EXTRA, BadTextError, Reading, Row, Skip, make_skip
-from simlte_st.reading.tables import Table, folder_columns, open_csv, open_json, open_json_lines
+from simlte_st.reading.tables import Table, folder_columns
 from simlte_st.reading.text_files import COMPRESSED, open_bytes, read_markdown, read_notebook, read_text
 
 
@@ -22,12 +24,12 @@ from simlte_st.reading.text_files import COMPRESSED, open_bytes, read_markdown, 
 class TextFormat:
     """A format with one document per file.
 
-    ``read`` returns a file's text. It raises ``BadTextError`` with the reason if there is no text, ``OSError``, or any
-    error of a library for a damaged file.
+    ``read_file`` returns the text of a file. It raises ``BadTextError`` with the reason if there is no text,
+    ``OSError``, or any error of a library for a damaged file.
     """
 
     suffixes: tuple[str, ...]  # in lower case
-    read: Callable[[Path, Reading], str | Mail]
+    read_file: Callable[[Path, Reading], str | Mail]
     libraries: tuple[str, ...] = ()  # modules that the extra ``documents`` installs
 
     def check_library(self) -> None:
@@ -41,11 +43,11 @@ class TextFormat:
             if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe may never end
                 raise BadTextError("pipe, socket or device")
             self.check_library()
-            read = self.read(path, reading)
+            content = self.read_file(path, reading)
         except Exception as error:  # libraries raise all kinds of errors for damaged files
             return make_skip(error, name, name)
-        text, columns = (read, {}) if isinstance(read, str) else (read.text, read.columns)
-        columns = folder_columns(path) | columns
+        text, columns = (content, {}) if isinstance(content, str) else (content.text, content.columns)
+        columns = {**folder_columns(path), **columns}
         label = columns.get(reading.label_column or "")
         return Row(name, name, text, label=label, metadata=columns if reading.metadata else None)
 
@@ -82,30 +84,39 @@ FORMATS: tuple[TextFormat | TableFormat, ...] = (
 )
 
 _MARKS = {b"<?xml": ".xml", b"<!doctype html": ".html", b"<html": ".html", b"%pdf-": ".pdf", b"{\\rtf": ".rtf"}
-_BY_SUFFIX = {suffix: each for each in FORMATS for suffix in each.suffixes}
-_TEXT_SUFFIXES = tuple(suffix for suffix, each in _BY_SUFFIX.items() if isinstance(each, TextFormat))
-_TABLE_SUFFIXES = tuple(suffix for suffix, each in _BY_SUFFIX.items() if isinstance(each, TableFormat))
+_BY_SUFFIX = {suffix: file_format for file_format in FORMATS for suffix in file_format.suffixes}
+_TEXT_SUFFIXES = [suffix for suffix, file_format in _BY_SUFFIX.items() if isinstance(file_format, TextFormat)]
+_TABLE_SUFFIXES = [suffix for suffix, file_format in _BY_SUFFIX.items() if isinstance(file_format, TableFormat)]
 
 DESCRIPTION = (
     f"a folder with one document per file ({', '.join(_TEXT_SUFFIXES)}), one such file, or any other text file; "
     f"a table ({', '.join(_TABLE_SUFFIXES)}; except for parquet also followed by {' or '.join(COMPRESSED)})"
 )
-"""All formats in words, for messages and ``--help``."""
+"""Description of all formats for messages and ``--help``."""
 
 
 def format_by_suffix(path: Path) -> TextFormat | TableFormat | None:
     """Return a file's format by its suffix, which ``.gz`` or ``.zst`` may follow; None if unknown."""
     suffixes = [suffix.strip().lower() for suffix in path.suffixes]
-    packed = bool(suffixes) and suffixes[-1] in COMPRESSED
-    known = _BY_SUFFIX.get(suffixes[-2 if packed else -1]) if len(suffixes) > packed else None
-    packable = isinstance(known, TableFormat) and known.open is not open_parquet
-    return known if packable or not packed else None
+    if not suffixes or suffixes[-1] not in COMPRESSED:
+        return _BY_SUFFIX.get("".join(suffixes[-1:]))
+    file_format = _BY_SUFFIX.get("".join(suffixes[-2:-1]))
+    is_compressible = isinstance(file_format, TableFormat) and file_format.open is not open_parquet
+    return file_format if is_compressible else None
+
+
+def find_format(path: Path, mails: bool) -> TextFormat | TableFormat | None:
+    """Return a file's format by its suffix; with ``mails``, plain text and unknown files may be e-mails."""
+    file_format = format_by_suffix(path)
+    return MAIL if mails and file_format in (None, PLAIN_TEXT) and is_mail(path) else file_format
 
 
 def format_by_content(path: Path) -> TextFormat | TableFormat | None:
     """Return a file's format by its first bytes: a known format, plain text, or None for binary files."""
     with open_bytes(path) as stream:
         start = stream.read(8_192)
-    known = next((_BY_SUFFIX[each] for mark, each in _MARKS.items() if start.lstrip().lower().startswith(mark)), None)
-    binary = b"\0" in start and start[:2] not in (b"\xff\xfe", b"\xfe\xff")  # UTF-16
-    return known or (None if binary else PLAIN_TEXT)
+    for mark, suffix in _MARKS.items():
+        if start.lstrip().lower().startswith(mark):
+            return _BY_SUFFIX[suffix]
+    is_binary = b"\0" in start and start[:2] not in (b"\xff\xfe", b"\xfe\xff")  # UTF-16
+    return None if is_binary else PLAIN_TEXT

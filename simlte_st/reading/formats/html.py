@@ -7,10 +7,13 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from simlte_st.reading.rows import Reading
 from simlte_st.reading.text_files import decode_text, read_whole, tidy_lines
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborNode
 
 _SPACE = re.compile(r"[ \t\n\f\r]{2,}|[\t\n\f\r]")  # anything but a single space
 _LABEL = re.compile(rb"""<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}["']?\s{0,9}([\w.:-]{1,40})""", re.IGNORECASE)
@@ -22,7 +25,7 @@ _SELF_CLOSED = re.compile(r"<(?!(?:br|hr|img|input|meta|link|col|area|base|wbr)\
 _TAG = re.compile(
     r"</?(?:html|head|body|p|br|div|span|b|i|a|ul|ol|li|table|tr|td|h[1-6]|strong|em|font|img)\b[^<>]*>", re.IGNORECASE
 )
-_TAGGED = 8_192  # characters
+_BEGINNING = 8_192  # characters searched for tags
 _UNSEEN = frozenset((
     "head", "title", "script", "style", "template", "noscript", "iframe", "noembed", "noframes", "datalist", "rp",
     "select", "audio", "video", "canvas", "svg", "annotation", "annotation-xml", "nav", "menu", "footer",
@@ -53,12 +56,12 @@ _TOKEN = re.compile(
 )
 _NAME = re.compile(r"<(/?)([a-z][^\s/>]*)", re.IGNORECASE)
 _LONG_TAG = re.compile(r"<[a-z][^<>]{100000}", re.IGNORECASE)
-_MOST_STEPS = 50_000_000  # half a second
+_MAX_STEPS = 50_000_000  # half a second
 
 
 def has_tags(text: str) -> bool:
     """Return whether a text has more than one HTML tag near its beginning."""
-    return len(_TAG.findall(text, 0, _TAGGED)) > 1
+    return len(_TAG.findall(text, 0, _BEGINNING)) > 1
 
 
 def read_html(path: Path, reading: Reading) -> str:
@@ -77,7 +80,7 @@ def page_text(data: bytes, encoding: str, xml: bool = False, mend: bool = False)
 
 
 def html_text(text: str, xml: bool = False) -> str:
-    """Return the text of a page; see :func:`read_html`. Only drop the tags if parsing would take too long."""
+    """Return the text of a page, see :func:`read_html`; if parsing would take too long, only remove the tags."""
     from selectolax.lexbor import LexborHTMLParser
 
     if xml:
@@ -85,17 +88,18 @@ def html_text(text: str, xml: bool = False) -> str:
     if _takes_long(text):
         return tidy_lines([html.unescape(_TOKEN.sub("\n", text))])
     root = LexborHTMLParser(text.encode("utf-8", "replace"), scripting=True).root
-    return tidy_lines(_parts(root))
+    return "" if root is None else tidy_lines(_parts(root))
 
 
-def _parts(root: Any) -> Iterator[str]:
-    """Walk through the tree without recursion, as pages may be deep."""
+def _parts(root: LexborNode) -> Iterator[str]:
+    """Yield the texts and breaks of a tree, without recursion, as pages may be deep."""
     node, verbatim = root, 0
-    parents: list[Any] = []
+    parents: list[LexborNode] = []
     while True:
-        tag = node.tag
+        tag = node.tag or ""
         if tag == "-text":
-            yield node.text_content if verbatim else _SPACE.sub(" ", node.text_content)
+            text = node.text_content or ""
+            yield text if verbatim else _SPACE.sub(" ", text)
         elif tag == "br":
             yield "\n"
         elif tag not in _UNSEEN and not _is_hidden(node):
@@ -111,26 +115,26 @@ def _parts(root: Any) -> Iterator[str]:
                 return
             node = parents.pop()
             verbatim -= node.tag in _VERBATIM
-            yield _BREAKS.get(node.tag, "")
+            yield _BREAKS.get(node.tag or "", "")
         node = following
 
 
-def _is_hidden(node: Any) -> bool:
+def _is_hidden(node: LexborNode) -> bool:
     attributes = node.attributes
     unseen = "hidden" in attributes or (attributes.get("role") or "").lower() in _UNSEEN_ROLES
-    hides = unseen or _HIDING_STYLE.search(attributes.get("style") or "") is not None
-    return hides and node.tag not in ("html", "body")  # scripts show these when the page has loaded
+    hidden = unseen or _HIDING_STYLE.search(attributes.get("style") or "") is not None
+    return hidden and node.tag not in ("html", "body")  # scripts show these when the page has loaded
 
 
 def _decode(data: bytes, encoding: str, mend: bool) -> str:
-    """Decode a page in the encoding that it declares, otherwise in the given one."""
+    """Decode a page in the encoding that it declares, by default in ``encoding``."""
     import webencodings
 
     label = _LABEL.search(data[:_LABEL_BYTES]) or _XML_LABEL.match(data[:_LABEL_BYTES])
-    known = None if label is None else webencodings.lookup(label[1].decode("ascii", "replace"))
-    if known is None or known.name in ("replacement", "x-user-defined"):
+    declared = None if label is None else webencodings.lookup(label[1].decode("ascii", "replace"))
+    if declared is None or declared.name in ("replacement", "x-user-defined"):
         return decode_text(data, encoding, mend)
-    return decode_text(data, _PYTHON_NAMES.get(known.name, known.codec_info.name), mend)
+    return decode_text(data, _PYTHON_NAMES.get(declared.name, declared.codec_info.name), mend)
 
 
 def _takes_long(page: str) -> bool:
@@ -139,12 +143,12 @@ def _takes_long(page: str) -> bool:
     Parsers search all open elements at most tags, reopen unclosed ``<font>`` tags in every paragraph, and compare each
     attribute of a tag with all others.
     """
-    opened: Counter[str] = Counter()
+    open_tags: Counter[str] = Counter()
     depth = steps = 0
     for closes, name in _NAME.findall(page.lower()):
         steps += depth
-        if name not in _SHALLOW and (opened[name] or not closes):
+        if name not in _SHALLOW and (open_tags[name] or not closes):
             change = -1 if closes else 1
-            opened[name] += change
+            open_tags[name] += change
             depth += change * (20 if name in _REOPENED else 1)
-    return steps > _MOST_STEPS or _LONG_TAG.search(page) is not None
+    return steps > _MAX_STEPS or _LONG_TAG.search(page) is not None

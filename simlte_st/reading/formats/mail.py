@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 from email.header import decode_header, make_header
 from email.message import Message
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from simlte_st.errors import DataError
 from simlte_st.extras import check_installed
@@ -37,11 +37,11 @@ from simlte_st.reading.text_files import decode_text, open_bytes, read_whole, ti
 NO_MAIL = "not an e-mail"
 
 COLUMNS = ("id", "text", "subject", "sender", "recipients", "date")
-"""Columns of a mailbox; single e-mails have those from ``subject`` on."""
+"""Columns of a mailbox; a single e-mail has only ``subject`` and those after it."""
 
-_BEGINNING = 1 << 16  # bytes in which to look for headers; mail servers add long ones before the sender
-_LONGEST_HEADER = 20_000  # characters; parsing takes quadratic time
-_PIECE = 1 << 16  # bytes of a line read at a time
+_BEGINNING = 1 << 16  # bytes searched for headers; mail servers add long ones before the sender
+_MAX_HEADER = 20_000  # characters; parsing takes quadratic time
+_PIECE = 1 << 16  # maximum number of bytes of a line to read at a time
 _HEADER = re.compile(r"([A-Za-z][\w-]*):|[ \t]|>?From ")
 _SENT = frozenset(("subject", "date", "message-id", "received", "to", "newsgroups", "return-path"))
 _ENVELOPE = re.compile(rb"From [^\r\n]{0,300}\d\d:\d\d[^\r\n]{0,300}\r?\n")  # the line before each e-mail of a mailbox
@@ -60,12 +60,12 @@ class Mail(NamedTuple):
 
     id: str | None
     text: str
-    columns: dict[str, Any]
+    columns: Mapping[str, object]
 
 
-class _AsWritten(email.policy.Compat32):
-    def header_fetch_parse(self, name: str, value: str) -> Any:
-        return value[:_LONGEST_HEADER]  # not a Header, which loses non-ASCII bytes
+class _RawHeaders(email.policy.Compat32):
+    def header_fetch_parse(self, name: str, value: str) -> str:
+        return value[:_MAX_HEADER]  # not a Header, which loses non-ASCII bytes
 
 
 def looks_like_mail(start: str | bytes) -> bool:
@@ -100,25 +100,27 @@ def read_eml(path: Path, reading: Reading) -> Mail:
 
 
 def read_mail(data: bytes, reading: Reading) -> Mail:
-    """Parse an e-mail; raise ``BadTextError`` if it is encrypted, has no headers or cannot be decoded."""
+    """Parse an e-mail.
+
+    Raises:
+        BadTextError: It is encrypted, has no headers or cannot be decoded.
+    """
     data = data.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n")
-    message = email.message_from_bytes(data, policy=_AsWritten())
+    message = email.message_from_bytes(data, policy=_RawHeaders())
     if not message.keys():
         raise BadTextError(NO_MAIL, "it has no headers")
     body = _part_text(message, reading).replace("\ufffd", "\udcff")  # the reader replaces and counts these
     if reading.drop_quotes:
         body = without_quotes(body)
-    subject, sender, recipients, own_id = (
-        _header_text(message.get(name, "")) or None for name in ("subject", "from", "to", "message-id")
-    )
+    subject, sender, recipients = (_header_text(message, name) or None for name in ("subject", "from", "to"))
     columns = {"subject": subject, "sender": sender, "recipients": recipients, "date": _date(message)}
     text = "\n\n".join(filter(None, (subject, body)))
-    return Mail((own_id or "").strip("<> ") or None, text, columns)
+    return Mail(_header_text(message, "message-id").strip("<> ") or None, text, columns)
 
 
-def _header_text(written: str) -> str:
-    """Decode a header; leave it as written if the encoding is unknown."""
-    raw = written.encode("utf-8", "surrogateescape")
+def _header_text(message: Message, name: str) -> str:
+    """Return a header; leave it undecoded if its encoding is unknown."""
+    raw = message.get(name, "").encode("utf-8", "surrogateescape")
     try:
         text = str(make_header(decode_header(decode_text(raw, "cp1252"))))
     except (BadTextError, LookupError, ValueError):
@@ -142,21 +144,21 @@ def _part_text(part: Message, reading: Reading) -> str:
     if kind in _NO_TEXT:
         return ""
     if part.is_multipart():
-        parts = [each for each in part.get_payload() if isinstance(each, Message)]
-        texts = [_part_text(each, reading) for each in parts]
+        parts = [subpart for subpart in part.get_payload() if isinstance(subpart, Message)]
+        texts = [_part_text(subpart, reading) for subpart in parts]
         if kind == "message/rfc822":
-            texts = [_header_text(each.get("subject", "")) for each in parts] + texts
+            texts = [_header_text(subpart, "subject") for subpart in parts] + texts
         elif kind == "multipart/alternative":  # the last is the richest, but plain text needs no conversion
-            there = [(each, text) for each, text in zip(parts, texts, strict=True) if text.strip()]
-            plain = [text for each, text in there if each.get_content_type() == "text/plain"]
-            texts = plain[:1] or [text for _, text in there[-1:]]
+            pairs = [(subpart, text) for subpart, text in zip(parts, texts, strict=True) if text.strip()]
+            plain = [text for subpart, text in pairs if subpart.get_content_type() == "text/plain"]
+            texts = plain[:1] or [text for _, text in pairs[-1:]]
         return "\n\n".join(text for text in texts if text.strip())
-    if kind.startswith("multipart/"):  # without parts
+    if kind.startswith("multipart/"):  # a message without parts
         kind = "text/plain"
     if part.get_content_disposition() == "attachment" or kind not in ("text/plain", "text/html"):
         return ""
     payload = part.get_payload(decode=True)
-    data, declared = payload if isinstance(payload, bytes) else b"", _declared(part)
+    data, declared = payload if isinstance(payload, bytes) else b"", _declared_charset(part)
     # As in browsers, ASCII and Latin-1 mean Windows-1252.
     charset = declared or ("cp1252" if reading.encoding == Reading.encoding else reading.encoding)
     if kind == "text/plain":
@@ -167,31 +169,31 @@ def _part_text(part: Message, reading: Reading) -> str:
     return html_text(decode_text(data, charset, True)) if declared else page_text(data, charset, mend=True)
 
 
-def _declared(part: Message) -> str | None:
+def _declared_charset(part: Message) -> str | None:
     """Return a part's declared encoding, if it is known and not just Latin-1 or ASCII."""
     charset = part.get_content_charset("").lower()
-    if charset in ("gb2312", "gbk"):  # e-mails that declare these use the extension
+    if charset in ("gb2312", "gbk"):  # mail with these labels is usually gb18030
         return "gb18030"
     return charset if charset not in _NARROW and is_encoding(charset) else None
 
 
 def without_quotes(text: str) -> str:
     """Return the text of an e-mail without quotes, their introductions, and the signature."""
-    kept: list[str] = []
-    lines, quoted = text.split("\n"), False
-    for number, line in enumerate(lines):
-        following = sum(_ORIGINAL_HEADER.match(each.strip()) is not None for each in lines[number + 1 : number + 5])
-        if line in _SIGNATURES or (following > 1 and _ORIGINAL.fullmatch(line.strip())):
+    message: list[str] = []
+    lines, in_quote = text.split("\n"), False
+    for index, line in enumerate(lines):
+        headers = sum(_ORIGINAL_HEADER.match(header.strip()) is not None for header in lines[index + 1 : index + 5])
+        if line in _SIGNATURES or (headers > 1 and _ORIGINAL.fullmatch(line.strip())):
             break
         if not line.lstrip().startswith(">"):
-            kept.append(line)
-        elif not quoted:
-            _take_out_introduction(kept)
-        quoted = line.lstrip().startswith(">")
-    return tidy_lines("\n".join(kept)) if len(kept) < len(lines) else text
+            message.append(line)
+        elif not in_quote:
+            _remove_introduction(message)
+        in_quote = line.lstrip().startswith(">")
+    return tidy_lines("\n".join(message)) if len(message) < len(lines) else text
 
 
-def _take_out_introduction(lines: list[str]) -> None:
+def _remove_introduction(lines: list[str]) -> None:
     """Remove the lines before a quote that end in a colon, such as "On Monday A wrote:"."""
     end = len(lines)
     while end and not lines[end - 1].strip():
@@ -209,38 +211,38 @@ def open_mbox(path: Path, reading: Reading) -> Table:
     with open_bytes(path) as stream:
         start = stream.read(_BEGINNING)
     if start.strip() and not _ENVELOPE.match(start.lstrip(b"\r\n")):
-        raise DataError(f'{path} is not a mailbox: its first line should be "From SENDER DATE". A single mail is .eml.')
+        raise DataError(f'{path} is not a mailbox: it should begin with "From SENDER DATE". Name a single e-mail .eml.')
     strings = [name for name in COLUMNS if name != "date"]
     return Table(str(path), COLUMNS, strings, functools.partial(_rows, path, reading), {"date": "dates"})
 
 
-def _rows(path: Path, reading: Reading, wanted: Sequence[str]) -> Iterator[RawRow | Skip]:
-    for number, data in enumerate(_mails(path, reading.most_bytes), start=1):
+def _rows(path: Path, reading: Reading, columns: Sequence[str]) -> Iterator[RawRow | Skip]:
+    for number, data in enumerate(_mails(path, reading.max_bytes), start=1):
         where = f"mail {number:,}"
         try:
-            if len(data) > reading.most_bytes:
-                raise BadTextError(TOO_LONG, f"more than {reading.most_bytes:,} bytes")
+            if len(data) > reading.max_bytes:
+                raise BadTextError(TOO_LONG, f"more than {reading.max_bytes:,} bytes")
             mail = read_mail(data, reading)
-            values: Mapping[str, Any] = {"id": mail.id, "text": mail.text, **mail.columns}
-            row: RawRow | Skip = RawRow(where, None, {name: values[name] for name in wanted})
+            values = {"id": mail.id, "text": mail.text, **mail.columns}
+            row: RawRow | Skip = RawRow(where, None, {name: values[name] for name in columns})
         except Exception as error:
             row = make_skip(error, where)
         yield row
 
 
-def _mails(path: Path, most: int) -> Iterator[bytes]:
+def _mails(path: Path, max_bytes: int) -> Iterator[bytes]:
     """Yield the e-mails of a mailbox, without their envelope lines; truncate those that are too long."""
     with open_bytes(path) as stream:
         mail = bytearray()
-        begun, blank, starts = False, True, True
+        in_mail, after_blank, at_line_start = False, True, True
         while line := stream.readline(_PIECE):
-            if starts and blank and _ENVELOPE.fullmatch(line):
-                if begun:
+            if at_line_start and after_blank and _ENVELOPE.fullmatch(line):
+                if in_mail:
                     yield _STUFFED.sub(rb"\1", mail)
-                mail, begun = bytearray(), True
-            elif len(mail) <= most:
+                mail, in_mail = bytearray(), True
+            elif len(mail) <= max_bytes:
                 mail += line
-            blank = starts and not line.strip(b"\r\n")
-            starts = line.endswith(b"\n")
-        if begun:
+            after_blank = at_line_start and not line.strip(b"\r\n")
+            at_line_start = line.endswith(b"\n")
+        if in_mail:
             yield _STUFFED.sub(rb"\1", mail)

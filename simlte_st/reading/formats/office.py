@@ -9,17 +9,20 @@ import re
 import zipfile
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from simlte_st.reading.formats.html import page_text
 from simlte_st.reading.rows import DAMAGED, EMPTY, ENCRYPTED, BadTextError, Reading
 from simlte_st.reading.text_files import read_whole, tidy_lines
 
-UNPACKS = "unpacking to far more than text does"
+if TYPE_CHECKING:
+    from lxml import etree
 
-_MOST_UNPACKED = 20_000_000  # bytes, or 100 times the file size; the tree takes 30 times as much
-_COMPOUND_FILE = bytes.fromhex("d0cf11e0a1b11ae1")  # around an encrypted document
+UNPACKS = "unpacks to far more than text would"
+
+_MAX_UNPACKED = 20_000_000  # bytes, or 100 times the file size; the tree takes 30 times as much
+_COMPOUND_FILE = bytes.fromhex("d0cf11e0a1b11ae1")  # the container of an encrypted document
 
 _WORD_PARTS = (re.compile(r"word/document\d*\.xml"), re.compile(r"word/(?:foot|end)notes\d*\.xml"))
 _WORD_BREAKS = {"br": "\n", "cr": "\n", "tab": " ", "noBreakHyphen": "-"}
@@ -69,7 +72,7 @@ def read_epub(path: Path, reading: Reading) -> str:
         name = next(_parse_xml(archive.read("META-INF/container.xml")).iter("{*}rootfile")).get("full-path", "")
         package = _parse_xml(archive.read(name))
         items = {item.get("id"): item for item in package.iter("{*}item")}
-        spine = [items[each.get("idref")] for each in package.iter("{*}itemref") if each.get("idref") in items]
+        spine = [items[ref.get("idref")] for ref in package.iter("{*}itemref") if ref.get("idref") in items]
         pages = [
             posixpath.normpath(posixpath.join(posixpath.dirname(name), unquote(item.get("href", ""))))
             for item in spine
@@ -91,12 +94,12 @@ def read_xml(path: Path, reading: Reading) -> str:
         return page_text(data, reading.encoding, xml=True)
     if text := tidy_lines(_scanned_text(root)):
         return text
-    beside = "local-name()='choice']/*[contains(' sic orig abbr ', concat(' ', local-name(), ' '))"
-    for node in root.xpath(f"//*[@break='no'] | //*[{beside}]"):
+    originals = "local-name()='choice']/*[contains(' sic orig abbr ', concat(' ', local-name(), ' '))"
+    for node in root.xpath(f"//*[@break='no'] | //*[{originals}]"):
         node.tag = "math"  # unread: TEI has breaks inside words, and the original beside the corrected form
-    texts = set(root.xpath("//*[text()[normalize-space()] or local-name()='choice']"))
+    mixed = set(root.xpath("//*[text()[normalize-space()] or local-name()='choice']"))  # elements with inline ones
     for node in root.iter("*"):
-        if node.getparent() not in texts and node.tag.rpartition("}")[2] not in _XML_UNREAD:
+        if node.getparent() not in mixed and node.tag.rpartition("}")[2] not in _XML_UNREAD:
             node.tag = "p"
     breaks = {**dict.fromkeys(("br", "break", "lb", "pb", "cb"), "\n"), "note": " "}
     if text := tidy_lines(_pieces(root, breaks, _XML_UNREAD)):
@@ -104,7 +107,7 @@ def read_xml(path: Path, reading: Reading) -> str:
     raise BadTextError(EMPTY, "no text between the tags; if it is in attributes, convert the file to a table")
 
 
-def _scanned_text(root: Any) -> Iterator[str]:
+def _scanned_text(root: etree._Element) -> Iterator[str]:
     """Yield the text of ALTO, where words are attributes, or of PAGE, where lines repeat their words."""
     for block in root.iter("{*}TextBlock"):
         yield "\n\n"
@@ -115,8 +118,8 @@ def _scanned_text(root: Any) -> Iterator[str]:
                 yield " "
     for region in root.iter("{*}TextRegion"):
         yield "\n\n"
-        found = region.findall("{*}TextEquiv[1]/{*}Unicode") or region.findall("{*}TextLine/{*}TextEquiv[1]/{*}Unicode")
-        yield from (f"{line.text or ''}\n" for line in found)
+        lines = region.findall("{*}TextEquiv[1]/{*}Unicode") or region.findall("{*}TextLine/{*}TextEquiv[1]/{*}Unicode")
+        yield from (f"{line.text or ''}\n" for line in lines)
 
 
 def read_rtf(path: Path, reading: Reading) -> str:
@@ -133,19 +136,19 @@ def read_rtf(path: Path, reading: Reading) -> str:
 
 @contextlib.contextmanager
 def _open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
-    """Open an archive; refuse it if it is encrypted or unpacks to far more than text would."""
+    """Open an archive; raise ``BadTextError`` if it is encrypted or unpacks to far more than text would."""
     with path.open("rb") as stream:
         if stream.read(8) == _COMPOUND_FILE:
             raise BadTextError(ENCRYPTED, "it needs a password, or is an old .doc file")
         with zipfile.ZipFile(stream) as archive:
             # Reading stops at the sizes in the archive's directory.
             size, unpacked = path.stat().st_size, sum(part.file_size for part in archive.infolist())
-            if unpacked > max(_MOST_UNPACKED, 100 * size):
+            if unpacked > max(_MAX_UNPACKED, 100 * size):
                 raise BadTextError(UNPACKS, f"to {unpacked:,} bytes from {size:,}")
             yield archive
 
 
-def _parse_xml(data: bytes) -> Any:
+def _parse_xml(data: bytes) -> etree._Element:
     """Parse XML without resolving entities or external files."""
     from lxml import etree
 
@@ -153,8 +156,17 @@ def _parse_xml(data: bytes) -> Any:
     return etree.fromstring(data, parser)
 
 
-def _pieces(root: Any, breaks: Mapping[str, str], unread: Collection[str], only: str | None = None) -> Iterator[str]:
-    """Yield the texts and breaks of a tree, without recursion, as trees may be deep."""
+def _pieces(
+    root: etree._Element, breaks: Mapping[str, str], unread: Collection[str], text_tag: str | None = None
+) -> Iterator[str]:
+    """Yield the texts and breaks of a tree, without recursion, as trees may be deep.
+
+    Args:
+        root: The root element.
+        breaks: The text of empty elements, by tag.
+        unread: Tags of elements to leave out.
+        text_tag: The only tag with text (default: all tags, and the texts after elements).
+    """
     from lxml import etree
 
     inside = 0  # depth inside unread elements
@@ -168,7 +180,9 @@ def _pieces(root: Any, breaks: Mapping[str, str], unread: Collection[str], only:
             yield "\n\n"
         elif starts:
             yield breaks.get(name, "")
-        text = (node.text if starts else node.tail) if only is None else node.text if starts and name == only else ""
+        text = node.text if starts else node.tail
+        if text_tag is not None and not (starts and name == text_tag):
+            text = ""
         text = text if name else html.unescape(text or "")  # an unresolved entity, possibly one of HTML
         if text and (starts or node is not root):
             yield " ".join(f"|{text}|".split())[1:-1]

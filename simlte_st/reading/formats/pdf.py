@@ -28,7 +28,7 @@ _FIRST_OF_TWO = frozenset((
 
 
 def read_pdf(path: Path, reading: Reading) -> str:
-    """Return the joined text of the pages, as sentences may continue on the next page.
+    """Return the text of all pages, joined, as sentences may continue on the next page.
 
     Ligatures become letters, and words hyphenated at line ends are joined.
     """
@@ -49,11 +49,10 @@ def read_pdf(path: Path, reading: Reading) -> str:
         raise BadTextError(ENCRYPTED, "it needs a password") from error
     if not any(pages):
         raise BadTextError(NO_TEXT, f"{len(pages):,} pages")
-    text = _LIGATURE.sub(lambda match: unicodedata.normalize("NFKC", match[0]), "\n".join(pages))
-    return _whole_words(text)
+    return _join_words(_LIGATURE.sub(lambda match: unicodedata.normalize("NFKC", match[0]), "\n".join(pages)))
 
 
-def _whole_words(text: str) -> str:
+def _join_words(text: str) -> str:
     """Join words that are hyphenated at line ends.
 
     A hyphen is removed if it is soft or if the joined word occurs in the text. It stays if the hyphenated word occurs
@@ -62,14 +61,15 @@ def _whole_words(text: str) -> str:
     """
     words = {match[0].lower() for match in _WORD.finditer(text)} if _TORN.search(text) else frozenset[str]()
 
-    def whole(match: regex.Match[str]) -> str:
+    def join(match: regex.Match[str]) -> str:
         first, hyphen, second = match.groups()
-        one, two = first.lower(), second.lower()
-        stays = f"{one}-{two}" in words or second[0].isupper() or _NUMBER.search(one + two) or one in _FIRST_OF_TWO
-        joined = hyphen == "\xad" or one + two in words or not (stays or {one, two} <= words)
-        return first + second if joined else f"{first}{hyphen}{second}"
+        start, end = first.lower(), second.lower()
+        word = start + end
+        stays = f"{start}-{end}" in words or second[0].isupper() or _NUMBER.search(word) or start in _FIRST_OF_TWO
+        is_word = hyphen == "\xad" or word in words or not (stays or {start, end} <= words)
+        return first + second if is_word else f"{first}{hyphen}{second}"
 
-    torn = 1
-    while torn:  # a word may be hyphenated twice
-        text, torn = _TORN.subn(whole, text)
+    count = 1
+    while count:  # a word may be hyphenated twice
+        text, count = _TORN.subn(join, text)
     return text.replace("\xad", "")

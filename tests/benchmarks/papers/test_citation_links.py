@@ -45,7 +45,7 @@ def test_features_by_hand() -> None:
     ]
 
 
-def test_hand_made_accuracy() -> None:
+def test_accuracy_by_hand() -> None:
     # A linear head on the products recognises a shared axis, so it classifies every pair correctly.
     x = np.eye(4, dtype=np.float32)[[0, 1, 2, 3] * 6]
     pairs = [(a, b) for a in range(24) for b in range(24) if a != b and (a % 4 == b % 4 or (a + b) % 8 == 3)]
@@ -58,7 +58,7 @@ def test_hand_made_accuracy() -> None:
     assert found == pytest.approx(1 - len(turned[::5]) / len(turned))
 
 
-def test_it_is_the_probe_on_features_of_one_scale() -> None:
+def test_link_probe_matches_the_probe_on_scaled_embeddings() -> None:
     x, topic = topic_papers(40, 4, 8)
     train, test = topic_pairs(topic, range(30), 100, 1), topic_pairs(topic, range(40), 60, 2)
     scaled = x / np.float32(np.sqrt(np.square(x[np.unique(train.pairs)], dtype=np.float64).mean()))

@@ -15,7 +15,7 @@ from benchmarks.papers.citation_retrieval import citation_retrieval
 from simlte_st.evaluation import CosineScores, TfidfScores
 
 
-def test_hand_made_case() -> None:
+def test_metrics_by_hand() -> None:
     # Papers 0 and 1 cite; 2, 3, 4 are cited, and so is 1, by 0. For 0 the pool by nearness is 2, 1, 3, 4; it cites 1
     # and 3: ranks 2 and 3. For 1 (20 degrees) it is 3, 2, 4, itself left out; it cites 2 and 4: ranks 2 and 3.
     scores = on_circle([0, 20, 5, 30, 90])
@@ -43,7 +43,7 @@ def random_case(seed: int, dim: int = 5) -> tuple[np.ndarray, np.ndarray]:
     return x, np.array(links)
 
 
-def test_against_sentence_transformers_and_scikit_learn(
+def test_metrics_match_sentence_transformers_and_scikit_learn(
     tiny_model_for_evaluation: Callable[..., SentenceTransformer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x, links = random_case(0)

@@ -60,7 +60,7 @@ def test_share_and_seed() -> None:
     assert not np.array_equal(link_pairs(links, seed=6)[1].pairs, link_pairs(links, seed=7)[1].pairs)
 
 
-def test_links_are_numbered_and_their_rows_exist() -> None:
+def test_links_are_numbered_and_unknown_rows_refused() -> None:
     assert number_links(["x", "y", "z"], [("z", "x"), ("x", "y")]).tolist() == [[2, 0], [0, 1]]
     for pairs in ([(0, 7)], [(0, -1)], [0, 1]):
         with pytest.raises(DataError, match="5 papers"):

@@ -45,7 +45,7 @@ def by_hand(model: SentenceTransformer, document: Document) -> dict[str, list[fl
     return found
 
 
-def test_weights_and_shares_are_those_of_a_count_by_hand(model: SentenceTransformer) -> None:
+def test_weights_and_shares_by_hand(model: SentenceTransformer) -> None:
     found = measure_attention({"m": model}, DOCUMENTS, EndingTagger(), seed=4)
     assert (found["documents"], found["max_seq_length"]) == (9, 64)
     hands = [by_hand(model, document) for document in DOCUMENTS]
@@ -59,7 +59,7 @@ def test_weights_and_shares_are_those_of_a_count_by_hand(model: SentenceTransfor
     assert sum(of_class["share"] for of_class in found["models"]["m"].values()) == pytest.approx(1)
 
 
-def test_two_models_are_compared_document_by_document_at_one_length(bert_path: Path) -> None:
+def test_models_are_paired_by_document_at_a_common_length(bert_path: Path) -> None:
     models = {name: make_model(bert_path, seed) for name, seed in (("before", 0), ("after", 1), ("same", 0))}
     models["same"].max_seq_length = 12
     found = measure_attention(models, DOCUMENTS, EndingTagger(), seed=2)
@@ -75,7 +75,7 @@ def test_two_models_are_compared_document_by_document_at_one_length(bert_path: P
     assert "9 documents, their first 12 tokens" in table
 
 
-def test_the_tagger_gets_the_words_that_the_model_reads(model: SentenceTransformer, bert_path: Path) -> None:
+def test_tagger_reads_the_same_words_as_the_model(model: SentenceTransformer, bert_path: Path) -> None:
     converting = SentenceTransformer(modules=[BaseForm(str(bert_path)), model[1]], device="cpu").eval()
     converting[0].load_state_dict(model[0].state_dict())
     written, read = ["Ba won't go, it's ra."], ["Ba will not go, it is ra."]
@@ -84,7 +84,7 @@ def test_the_tagger_gets_the_words_that_the_model_reads(model: SentenceTransform
     assert found != measure_attention({"m": model}, written, EndingTagger())
     tagger = EndingTagger()
     measure_attention({"m": model}, [make_document(1, sentences=400)], tagger)
-    assert 500 < len(tagger.seen[0]) < 1100, "a little more than the model reads"
+    assert 500 < len(tagger.texts[0]) < 1100, "a little more than the model reads"
 
 
 def reading(tokens: list[tuple[int, int, float]], special: tuple[float, float]) -> tuple[ReadText, list[float]]:
@@ -93,7 +93,7 @@ def reading(tokens: list[tuple[int, int, float]], special: tuple[float, float]) 
     return ReadText("", [token[:2] for token in tokens], list(range(1, len(tokens) + 1)), {}), weights
 
 
-def test_subwords_are_summed_and_classes_told() -> None:
+def test_subword_weights_are_summed_by_class() -> None:
     # "Don't unbelievable cats run."  as spaCy has it: Do|n't|unbelievable|cats|run|. and a word that was not read
     words = [
         TaggedWord(*place, pos, "")

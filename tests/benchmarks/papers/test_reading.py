@@ -36,7 +36,7 @@ def make_model(folder: Path) -> SentenceTransformer:
 
 
 @pytest.mark.parametrize("modern", [False, True])
-def test_the_row_of_cls_is_the_stock_model_s(modern: bool, bert_path: Path, tmp_path: Path) -> None:
+def test_cls_attention_matches_the_stock_model(modern: bool, bert_path: Path, tmp_path: Path) -> None:
     if modern:
         AutoModel.from_config(MODERN).save_pretrained(tmp_path)
         make_tokenizer().save_pretrained(tmp_path)
@@ -55,13 +55,13 @@ def test_the_row_of_cls_is_the_stock_model_s(modern: bool, bert_path: Path, tmp_
         assert get_encoder(model).config._attn_implementation == before
 
 
-def test_a_text_s_own_tokens_are_found(bert_path: Path) -> None:
+def test_tokens_of_the_text_exclude_special_tokens_and_prompt(bert_path: Path) -> None:
     model = make_model(bert_path)
     text = make_document(2, sentences=20)
     read = read_text(model, text)
     ids = model.preprocess([text])["input_ids"]
     assert torch.equal(read.features["input_ids"], ids)
-    assert (len(read.places), read.places[0], len(ids[0])) == (62, 1, 64)
+    assert (len(read.positions), read.positions[0], len(ids[0])) == (62, 1, 64)
     known = model.tokenizer.convert_ids_to_tokens(ids[0][1:-1])
     assert [token.lower() for token in read.tokens] == known
     assert set(known) <= {*WORDS, "."}
@@ -69,10 +69,10 @@ def test_a_text_s_own_tokens_are_found(bert_path: Path) -> None:
     model.prompts, model.default_prompt_name = {"passage": "bo bun: "}, "passage"
     prompted = read_text(model, "Ba bei.")
     assert prompted.tokens == ["Ba", "bei", "."]
-    assert prompted.places == [4, 5, 6]
+    assert prompted.positions == [4, 5, 6]
 
 
-def test_cosines_are_those_of_the_hidden_states(model: SentenceTransformer, documents: list[str]) -> None:
+def test_cosines_match_the_hidden_states(model: SentenceTransformer, documents: list[str]) -> None:
     read = read_text(model, documents[0][:90])
     states = get_encoder(model)(**read.features, output_hidden_states=True).hidden_states
     expected = [
@@ -89,7 +89,7 @@ def test_cosines_are_those_of_the_hidden_states(model: SentenceTransformer, docu
 
 
 @pytest.mark.parametrize("include", [False, True])
-def test_weights_are_those_of_the_embedding(bert_path: Path, include: bool) -> None:
+def test_weights_match_the_embedding(bert_path: Path, include: bool) -> None:
     # In training, where dropout would give other weights each time.
     model = SentenceTransformer(modules=[BaseForm(str(bert_path)), TokenAttention(32)], device="cpu").train()
     read, weights = token_weights(model, "Ca ba won't di")

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tagger_support import FakeTagger
 
-from benchmarks.papers.redundancy import BUCKETS, measure_redundancy, nouns_and_verbs, redundancy, redundancy_table
+from benchmarks.papers.redundancy import BUCKETS, measure_redundancy, nouns_and_verbs, redundancy_table, repetition
 from benchmarks.papers.tagging import SpacyTagger
 from simlte_st.data import Document
 
@@ -24,13 +24,13 @@ KNOWN = {
 }
 
 
-def test_the_worked_example() -> None:
+def test_worked_example() -> None:
     found = nouns_and_verbs(FakeTagger(KNOWN).tag(EXAMPLE))
     assert [lemma for _, lemma in found] == ["cat", "see", "cat", "cat", "see", "dog", "mary", "mary"]
-    assert redundancy(found) == 8 / 4
+    assert repetition(found) == 8 / 4
 
 
-def test_the_worked_example_with_spacy() -> None:
+def test_worked_example_with_spacy() -> None:
     pytest.importorskip("spacy", reason="spaCy is not installed (the extra pos)")
     tagger = SpacyTagger()
     # Nouns: dog, man, dogs, men, dog; verbs: chased, three times. N = 8; distinct: dog, man, chase, so D = 3.
@@ -40,8 +40,8 @@ def test_the_worked_example_with_spacy() -> None:
 
 
 @given(st.lists(st.sampled_from("abcdefgh")))
-def test_the_range_of_the_equation(lemmas: list[str]) -> None:
-    value = redundancy(lemmas)
+def test_repetition_has_bounds(lemmas: list[str]) -> None:
+    value = repetition(lemmas)
     if not lemmas:
         assert value is None
         return
@@ -55,7 +55,7 @@ def documents_of(*lengths: int) -> list[Document]:
     return [Document(str(length), " ".join(["noun"] * length)) for length in lengths]
 
 
-def test_documents_fall_into_the_papers_ranges() -> None:
+def test_documents_fall_into_the_papers_buckets() -> None:
     result = measure_redundancy(documents_of(1, 50, 51, 100, 101, 200, 201, 300, 301, 1000), FakeTagger(KNOWN))
     # One lemma only: the redundancy is the number of words.
     assert [bucket["mean"] for bucket in result["buckets"]] == [25.5, 75.5, 150.5, 250.5, 650.5]
@@ -63,7 +63,7 @@ def test_documents_fall_into_the_papers_ranges() -> None:
     assert list(BUCKETS) == ["0-50", "51-100", "101-200", "201-300", "more than 300"]
 
 
-def test_documents_without_nouns_and_verbs_are_in_no_mean() -> None:
+def test_documents_without_nouns_and_verbs_are_skipped() -> None:
     documents = [*documents_of(4), Document("none", "very much so"), Document("marks", "?!")]
     result = measure_redundancy(documents, FakeTagger(KNOWN))
     assert (result["all"]["mean"], result["all"]["documents"]) == (4, 1)

@@ -11,14 +11,13 @@ from sentence_transformers import SentenceTransformer
 from benchmarks.rivals import train_rival
 from benchmarks.rivals.contrastive_tension import draw_pairs
 from benchmarks.rivals.stock import TEXT
+from simlte_st.data import Document, draw_views
 from simlte_st.models.loading import load_model
-from simlte_st.reading.document import Document
-from simlte_st.training.presets import get_preset
-from simlte_st.views.views import draw_views
+from simlte_st.training import get_preset
 from simlte_st.words.sentences import PunktSegmenter, segment_document, tokenizer_counter
 
 
-def test_one_pair_in_eight_is_positive_and_no_document_is_in_two_pairs_of_a_pass() -> None:
+def test_one_pair_in_eight_is_positive_and_a_pass_uses_no_document_twice() -> None:
     state = random.getstate()
     pairs = draw_pairs(documents=50, steps=7, batch_size=16, seed=3)
     assert random.getstate() == state
@@ -35,7 +34,7 @@ def test_one_pair_in_eight_is_positive_and_no_document_is_in_two_pairs_of_a_pass
     assert (other.first != pairs.first).any()
 
 
-def test_it_is_the_papers_objective_step_by_step(bert_path: Path, documents: list[str], tmp_path: Path) -> None:
+def test_training_matches_the_papers_objective(bert_path: Path, documents: list[str], tmp_path: Path) -> None:
     steps, size, rate = 4, 8, 1e-3
     preset = get_preset("docsplit-bert").changed(learning_rate=rate, dropout=0.0, pooling="mean", batch_size=size)
     preset = preset.changed(max_view_length=32)

@@ -16,9 +16,9 @@ from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
 from benchmarks.rivals import RIVALS, train_rival
+from simlte_st.data import Crop, Identity
+from simlte_st.training import Preset, get_preset
 from simlte_st.training.callbacks import CompleteCallback
-from simlte_st.training.presets import Preset, get_preset
-from simlte_st.views.views import Crop, Identity
 
 PRESET = get_preset("docsplit-bert").changed(learning_rate=1e-3, batch_size=8, max_view_length=32)
 BUDGET: dict[str, Any] = {"steps": 3, "preset": PRESET}
@@ -34,7 +34,7 @@ def trained(bert_path: Path, documents: list[str], tmp_path_factory: pytest.Temp
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_a_rival_moves_the_base_and_loads_as_a_stock_model(
+def test_rivals_change_the_base_and_load_as_stock_models(
     name: str, trained: Trained, bert_path: Path, documents: list[str]
 ) -> None:
     output = trained[name][1]
@@ -54,7 +54,7 @@ def test_a_rival_moves_the_base_and_loads_as_a_stock_model(
 
 
 @pytest.mark.parametrize("name", ["contrastive-tension", "tsdae", "simcse", "docsplit"])
-def test_the_seed_decides_even_if_a_signal_stops_the_training(
+def test_stopped_training_resumes_to_the_same_bytes(
     name: str, trained: Trained, bert_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken: list[int] = []
@@ -77,7 +77,7 @@ def test_the_seed_decides_even_if_a_signal_stops_the_training(
     assert first == again != other
 
 
-def test_only_what_a_rival_needs_differs_from_the_common_settings(trained: Trained) -> None:
+def test_rivals_change_only_their_own_settings(trained: Trained) -> None:
     own = {name: {key for key, value in vars(PRESET).items() if value != vars(trained[name][0])[key]} for name in ALL}
     assert {name: keys for name, keys in own.items() if keys} == {
         **{name: {"view"} for name in ("contriever", "inverse-cloze")},

@@ -8,11 +8,11 @@ from sentence_transformers import SentenceTransformer
 
 from benchmarks.rivals.stock import TEXT
 from benchmarks.rivals.tsdae import DELETED, DenoisingTransform, delete_words
-from simlte_st.views.transform import DocSplitTransform
+from simlte_st.data import DocSplitTransform
 from simlte_st.words.sentences import PunktSegmenter
 
 
-def test_words_are_deleted_at_the_rate_and_keep_their_order() -> None:
+def test_words_are_deleted_at_the_rate_in_order() -> None:
     sentences = [" ".join(f"w{20 * s + i}" for i in range(20)) + "." for s in range(50)]
     kept = [delete_words(sentences, DELETED, Random(seed)) for seed in range(20)]
     numbers = [[int(word.strip(".")[1:]) for word in text.split() if word.strip(".")] for text in kept]
@@ -21,9 +21,7 @@ def test_words_are_deleted_at_the_rate_and_keep_their_order() -> None:
     assert delete_words(sentences, DELETED, Random(0)) == kept[0] != kept[1]
 
 
-def test_the_damaged_text_is_of_the_same_window_as_the_original(
-    documents: list[str], model: SentenceTransformer
-) -> None:
+def test_damaged_text_and_original_share_a_window(documents: list[str], model: SentenceTransformer) -> None:
     model.max_seq_length = 42
     views = DocSplitTransform(TEXT, model=model, seed=2, segmenter=PunktSegmenter())
     dataset = views.attach(documents).with_transform(DenoisingTransform(views))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from reading_support import packed, texts
+from reading_support import texts, write_packed
 
 from simlte_st.errors import DataError, EmptyCorpusError
 from simlte_st.reading.document import UntypedText
@@ -16,7 +16,7 @@ from simlte_st.reading.documents import read_documents
 def test_csv_and_tsv_are_read(tmp_path: Path, suffix: str) -> None:
     mark = "," if ".csv" in suffix else "\t"
     data = f'id{mark} text {mark}n\na{mark}"one, ""quoted""\nsecond\tline"{mark}1\r\nb{mark}two{mark}2\n'
-    reader = read_documents(packed(tmp_path / f"c{suffix}", data.encode()), label_column="n")
+    reader = read_documents(write_packed(tmp_path / f"c{suffix}", data.encode()), label_column="n")
     assert [(document.id, document.text, document.label) for document in reader] == [
         ("a", 'one, "quoted"\nsecond\tline', "1"),
         ("b", "two", "2"),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reading_support import packed, texts
+from reading_support import texts, write_packed
 
 from simlte_st.errors import DataError
 from simlte_st.reading.document import content_id
@@ -22,7 +22,7 @@ def test_json_lines(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"c{suffix}"
     path.write_bytes(gzip.compress(data) if suffix.lower().endswith("gz") else data)
     if suffix.endswith(".zst"):
-        packed(path, data)
+        write_packed(path, data)
     reader = read_documents(path)
     assert [(document.id, document.text) for document in reader] == [(row["id"], row["text"]) for row in rows]
     assert (reader.report.text_column, reader.report.id_column) == ("text", "id")
