@@ -70,19 +70,21 @@ def gain() -> Values:
 @cache
 def judge_unseen(part: Callable[[str, trust.Entry], str]) -> list[trust.Judgement]:
     """Judge the bank's encoders with regressions fitted on all other parts."""
-    return trust.left_out(trust.of_kind(load("verdict")["judged"], False), part)
+    return trust.left_out(trust.select_kind(load("verdict")["judged"], False), part)
 
 
 def count_verdicts() -> Values:
     """Count how often labels agreed with a verdict of "helped"."""
-    parts = (trust.of_set, trust.family)
-    by_set, by_family = ([judgement.entry for judgement in judge_unseen(part) if judgement.helped] for part in parts)
+    by_set, by_family = (
+        [judgement.entry for judgement in judge_unseen(part) if judgement.says_helped]
+        for part in (trust.set_name, trust.recipe_family)
+    )
     return {
-        "models": len(judge_unseen(trust.of_set)),
+        "models": len(judge_unseen(trust.set_name)),
         "helped": len(by_set),
-        "sets": trust.counted(by_set),
-        "documents": trust.counted(by_set, documents.record()["wider"]),
-        "families": trust.counted(by_family),
+        "sets": trust.count_outcomes(by_set),
+        "documents": trust.count_outcomes(by_set, documents.read_record()["wider"]),
+        "families": trust.count_outcomes(by_family),
     }
 
 
@@ -98,7 +100,7 @@ def second_base() -> Values:
     """Return the gains with another base, and the verdict's probability."""
     base = "all-mpnet-base-v2"
     judged = {name: entries for name, entries in load("verdict")["judged"].items() if name.endswith(base)}
-    chances = {id(judgement.entry): judgement.probability for judgement in judge_unseen(trust.of_set)}
+    chances = {id(judgement.entry): judgement.probability for judgement in judge_unseen(trust.set_name)}
     table = gains(judged, chances).query(f"recipe == {PRESET!r} and outcome == {FEW!r}")
     return {"base": base, "gains": table.assign(set=table["set"].str.removesuffix(f", {base}"))}
 
