@@ -33,10 +33,12 @@ from benchmarks.records import RESULTS, mean_deviation, percent
 from benchmarks.speed import STOCK
 from benchmarks.timing import ratio
 from simlte_st.files import read_json
+from simlte_st.models.names import OWN_MODELS
 from simlte_st.reading.document import LONG
 
 CHECKOUT = Path(__file__).parent.parent
 FIGURE = CHECKOUT / "docs" / "gain.svg"
+WEIGHTS = CHECKOUT / "simlte_st" / "models" / "weights"
 MARKED = re.compile(r"(<!-- numbers: (\S+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 ROWS = (static.TFIDF, static.LSA, static.AT_256, static.ADAPTED_256, static.TRAINED_LSA)
 """The rows of the page on static embeddings that the README shows."""
@@ -150,6 +152,7 @@ def block_texts() -> dict[str, str]:
         pretrained=load("paper_400_steps/paper")["gains"]["docsplit-no-mlm over simcse"],
         rerank_seconds=search.median_seconds(systems["simlte-static, rerank"]),
         second_base=second_base(),
+        shipped={name: sum(file.stat().st_size for file in (WEIGHTS / name).iterdir()) / 1e6 for name in OWN_MODELS},
         similarities=static.costs(load("static"))["STS-B"],
         speed=speedups(),
         static_gain=static_gain(),
