@@ -26,10 +26,10 @@ from transformers import (
 
 from simlte_st.errors import ResumeError
 from simlte_st.models.conversion import convert_base
-from simlte_st.models.device import Engine, default_dtype
-from simlte_st.models.encode import encode_documents, open_parts
+from simlte_st.models.device import default_dtype
+from simlte_st.models.encode import Engine, encode_documents
 from simlte_st.models.loading import load_model
-from simlte_st.models.parts import model_identity
+from simlte_st.models.parts import model_identity, open_parts
 from simlte_st.models.sentence_transformer import SentenceTransformer
 
 TEXTS = [make_document(number, sentences=1 + number) for number in range(8)]
