@@ -41,12 +41,7 @@ MLM_HEADS: dict[str, tuple[str, str, str, str]] = {
         "cls.predictions.transform.dense", "cls.predictions.transform.transform_act_fn",
         "cls.predictions.transform.LayerNorm", "cls.predictions.decoder",
     ),
-    "roberta": _LM_HEAD,
-    "xlm-roberta": _LM_HEAD,
-    "camembert": _LM_HEAD,
-    "longformer": _LM_HEAD,
-    "simlte_longformer": _LM_HEAD,
-    "mpnet": _LM_HEAD,
+    **dict.fromkeys(("roberta", "xlm-roberta", "camembert", "longformer", "simlte_longformer", "mpnet"), _LM_HEAD),
     "distilbert": ("vocab_transform", "activation", "vocab_layer_norm", "vocab_projector"),
     "electra": (
         "generator_predictions.dense", "generator_predictions.activation", "generator_predictions.LayerNorm",
@@ -126,10 +121,8 @@ def untruncated_lengths(model: SentenceTransformer, features: Features) -> list[
         return None
     special = reserved_tokens(model, "")
     # Truncated tokens are in overflowing encodings, each with its own special tokens and padding.
-    return [
-        sum(sum(piece.attention_mask) - special for piece in (encoding, *encoding.overflowing))
-        for encoding in encodings
-    ]
+    texts = ((encoding, *encoding.overflowing) for encoding in encodings)
+    return [sum(sum(piece.attention_mask) - special for piece in pieces) for pieces in texts]
 
 
 def calls_forward(model: SentenceTransformer) -> bool:

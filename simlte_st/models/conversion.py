@@ -108,5 +108,5 @@ def convert_base(
             model = to_chunk_mean(loaded.model, max_length or WHOLE_DOCUMENTS, chunk_length)
             model.save_pretrained(str(path), create_model_card=False)
         summary = f"`{shown_base(loaded.name)}`, converted by simlte_st to read long documents {method}."
-        write_model_card(path, name=target.name, base=loaded.name, summary=summary, about=f"## Limits\n\n{limit}")
+        write_model_card(path, base=loaded.name, summary=summary, about=f"## Limits\n\n{limit}")
     return loaded

@@ -119,17 +119,12 @@ def to_static(
     with atomic_path(target) as path:
         model.save_pretrained(str(path))
         write_for_model2vec(path)
-        write_model_card(
-            path,
-            name=target.name,
-            base=name,
-            summary=f"A static model distilled from `{shown_base(name)}` by simlte_st: one vector for each token. The "
-            "embedding of a text, of any length, is the mean of its token vectors.",
-            about="## Distillation\n\n"
-            f"- Tokens: {tokens:,}\n"
-            f"- Dimensions: {size}\n"
-            f"- Token weights: smooth inverse frequency, {SIF:g}\n",
+        summary = (
+            f"A static model distilled from `{shown_base(name)}` by simlte_st: one vector for each token. The "
+            "embedding of a text, of any length, is the mean of its token vectors."
         )
+        facts = f"- Tokens: {tokens:,}\n- Dimensions: {size}\n- Token weights: smooth inverse frequency, {SIF:g}\n"
+        write_model_card(path, base=name, summary=summary, about=f"## Distillation\n\n{facts}")
     return Distilled(target, tokens, size)
 
 

@@ -20,9 +20,9 @@ from simlte_st.arguments import Count, check_arguments, check_fields
 from simlte_st.errors import ConfigurationError, ModelError, ResumeError, SimlteError, format_count, keeping
 from simlte_st.extras import check_installed
 from simlte_st.files import SETTINGS_FILE, atomic_path, check_apart, check_file, discard, is_unused
+from simlte_st.models.limits import Truncation, warn_of_truncation
 from simlte_st.models.names import ModelSource
 from simlte_st.models.parts import Part, PartEncoder, Parts, model_identity, open_parts, parts_folder
-from simlte_st.models.truncation import Truncation, warn_of_truncation
 from simlte_st.progress import TextBar, complete, progress_bar
 from simlte_st.reading.document import DocumentSource
 from simlte_st.reading.documents import read_documents

@@ -29,8 +29,8 @@ from torch.overrides import TorchFunctionMode
 from simlte_st.arguments import Count, check_value
 from simlte_st.compat import Features, calls_forward, mini_batch_ranges, onednn_linear, slice_rows, untruncated_lengths
 from simlte_st.models.device import cpu_capabilities
+from simlte_st.models.limits import Truncation, prompt_as_read, text_lengths
 from simlte_st.models.static import TEXTS, is_static, static_passes
-from simlte_st.models.truncation import Truncation, prompt_as_read, text_lengths
 from simlte_st.words.tokens import CPU_PASS, TOKENIZED_CHARACTERS, count_tokens, split_by_length
 
 BATCHES = 4

@@ -13,11 +13,11 @@ from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 
 from simlte_st.compat import NO_LIMIT, readable_tokens, register_modules, short_load_report
 from simlte_st.errors import ConfigurationError
+from simlte_st.models.limits import Truncation
 from simlte_st.models.loading import adapt_encoder, loading_arguments
 from simlte_st.models.passes import TextReader, has_reader
 from simlte_st.models.registration import named_folder
 from simlte_st.models.static import LOADED, is_static
-from simlte_st.models.truncation import Truncation
 from simlte_st.modules.base import WeightedPooling
 from simlte_st.modules.chunk_mean import ChunkMean
 

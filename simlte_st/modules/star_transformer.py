@@ -111,14 +111,10 @@ class StarTransformer(WeightedPooling):
         include_prompt: bool = True,
         seed: Seed = 0,
     ) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__(embedding_dimension, include_prompt)
         if embedding_dimension % heads:
             raise ConfigurationError(f"embedding_dimension={embedding_dimension} is not divisible by heads={heads}.")
-        self.embedding_dimension = embedding_dimension
-        self.heads = heads
-        self.window = window
-        self.rounds = rounds
-        self.include_prompt = include_prompt
+        self.heads, self.window, self.rounds = heads, window, rounds
         generator = torch.Generator().manual_seed(seed)
         self.ring = AdaptiveAttention(embedding_dimension, heads, generator)
         self.star = AdaptiveAttention(embedding_dimension, heads, generator)

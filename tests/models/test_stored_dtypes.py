@@ -89,7 +89,7 @@ def test_conversion_keeps_the_stored_dtype(backbone: str, tmp_path: Path) -> Non
 def test_gpus_compute_in_the_stored_dtype(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [default_dtype(each) for each in ("cpu", "cuda", "cuda:1", "mps")] == [torch.float32, None, None, None]
     for found, expected in (("cpu", torch.float32), ("cuda", None)):
-        monkeypatch.setattr("sentence_transformers.util.get_device_name", lambda name=found: name)
+        monkeypatch.setattr("simlte_st.models.device.get_device_name", lambda name=found: name)
         assert default_dtype(None) is expected
     for several, expected in ((["cuda:0", "cuda:1"], "cuda:0"), (["cpu", "cpu"], "cpu"), (["cuda:0", "cpu"], "cpu")):
         assert Engine(several).loading_device == expected
