@@ -54,10 +54,8 @@ MLM_HEADS: dict[str, tuple[str, str, str, str]] = {
 NO_LIMIT = 10**9
 """Lengths from here on mean "no limit": transformers uses ``VERY_LARGE_INTEGER``, 1e30."""
 
-_STATIC_NAMES = tuple(
-    f"sentence_transformers.{place}.StaticEmbedding"
-    for place in ("models", "models.StaticEmbedding", "sentence_transformer.modules.static_embedding")
-)
+_STATIC_PLACES = ("models", "models.StaticEmbedding", "sentence_transformer.modules.static_embedding")
+_STATIC_NAMES = tuple(f"sentence_transformers.{place}.StaticEmbedding" for place in _STATIC_PLACES)
 """Names of sentence-transformers' static embedding in ``modules.json``."""
 
 _RANDOM = re.compile(r"^(?!(?:.+\.)?pooler\.)([^|\n]+?) +\| \S*(?:MISSING|MISMATCH|CONVERSION)", re.MULTILINE)
@@ -322,11 +320,6 @@ def with_encoder(transformer: Transformer, encoder: PreTrainedModel) -> Transfor
     assert any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
     module.unpad_inputs = transformer.unpad_inputs  # the setter checks whether the new encoder supports it
     return module
-
-
-def forget_model_card_text(model: SentenceTransformer) -> None:
-    """Let a model write a new card instead of the one it was loaded with."""
-    model._model_card_text = None
 
 
 @contextmanager

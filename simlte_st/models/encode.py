@@ -190,15 +190,13 @@ def encode_documents(
     truncation = Truncation.of(model)
     where.check_devices()
     folder = parts_folder(output)
-    identity = model_identity(model)
-    settings = {"normalize": normalize, "part_size": part_size, **identity, "dtype": str(model.dtype)}
+    settings = {"normalize": normalize, "part_size": part_size, **model_identity(model), "dtype": str(model.dtype)}
     lock = open_parts(output, settings, resume=resume)
     try:
         parts = Parts(reader, folder.absolute(), part_size)
         try:
-            with keeping(
-                lambda: f"Finished parts of {part_size:,} documents are in {folder}: continue with resume=True."
-            ):
+            advice = f"Finished parts of {part_size:,} documents are in {folder}: continue with resume=True."
+            with keeping(lambda: advice):
                 paths = make_parts(parts, PartEncoder(model, batch_size, normalize), where, progress, warn=True)
         except SimlteError:
             if not any(folder.glob("part-*")):  # nothing to resume
@@ -248,10 +246,8 @@ def make_parts(parts: Parts, encoder: PartEncoder, engine: Engine, progress: boo
         model.to(engine.device)
     if first and warn:
         warn_of_truncation(model, first[0].texts)
-    with (
-        device_pool(model, engine.several) if engine.several else nullcontext() as pool,
-        TextBar(model, "Encoding", parts.total, show=progress) as bar,
-    ):
+    processes = device_pool(model, engine.several) if engine.several else nullcontext()
+    with processes as pool, TextBar(model, "Encoding", parts.total, show=progress) as bar:
         for part in chain(first, remaining):
             bar.documents = parts.total  # may only be known at the end of the source
             bar.begin(len(part.ids))

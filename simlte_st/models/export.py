@@ -215,21 +215,14 @@ def _write_graph(model: SentenceTransformer, name: str, path: Path) -> None:
             embedding: Tensor = features["sentence_embedding"]
             return embedding[:, : model.truncate_dim]
 
-    ids, inputs = torch.ones(2, 32, dtype=torch.int64), ["input_ids", "attention_mask", "content_mask"]
-    axes = {name: {0: "batch", 1: "length"} for name in inputs}
+    inputs, outputs = ["input_ids", "attention_mask", "content_mask"], ["sentence_embedding"]
+    axes = {name: {0: "batch", 1: "length"} for name in inputs} | {name: {0: "batch"} for name in outputs}
+    options: dict[str, Any] = {"input_names": inputs, "output_names": outputs, "dynamic_axes": axes}
     try:
         with warnings.catch_warnings(), torch.no_grad(), masks_without_vmap():
             warnings.simplefilter("ignore")  # about data-dependent branches; the vectors are compared afterwards
-            torch.onnx.export(
-                Graph().eval(),
-                (ids, torch.ones_like(ids), torch.ones_like(ids)),
-                str(path),
-                dynamo=False,
-                opset_version=OPSET,
-                input_names=inputs,
-                output_names=["sentence_embedding"],
-                dynamic_axes={**axes, "sentence_embedding": {0: "batch"}},
-            )
+            example = tuple(torch.ones(2, 32, dtype=torch.int64) for _ in inputs)
+            torch.onnx.export(Graph().eval(), example, str(path), dynamo=False, opset_version=OPSET, **options)
     except Exception as error:  # torch and modules raise many kinds
         raise ModelError(f"The model {name!r} cannot be traced into an ONNX graph ({type(error).__name__}).") from error
 

@@ -105,25 +105,23 @@ def append_lsa(
     reader = read_documents(documents)
     warn_of_second_lsa(name)
 
-    from simlte_st.models.cards import write_model_card
-    from simlte_st.models.loading import load_model
-    from simlte_st.models.static import is_plain, write_for_model2vec
+    from simlte_st.models import cards, loading, static
 
-    model = load_model(base, dtype="auto", device=device).model  # keep the stored dtype when saving
+    model = loading.load_model(base, dtype="auto", device=device).model  # keep the stored dtype when saving
     dimensions = end_with_lsa([model], reader, dimension, seed, progress)
     size = int(model.get_embedding_dimension() or 0)
-    plain = is_plain(model)
+    plain = static.is_plain(model)
     method = "folded into its token vectors" if plain else "appended to its embeddings"
     with atomic_path(target) as path:
         model.save_pretrained(str(path))
         if plain:
-            write_for_model2vec(path)
+            static.write_for_model2vec(path)
         summary = f"`{shown_base(name)}` with a latent semantic analysis of documents {method}, by simlte_st."
         about = (
             f"## Latent semantic analysis\n\n- Documents: {reader.report.documents:,}\n"
             f"- Dimensions: {dimensions}, {method}; the embeddings have {size}\n- Seed: {seed}\n"
         )
-        write_model_card(path, base=name, summary=summary, about=about)
+        cards.write_model_card(path, base=name, summary=summary, about=about)
     return Appended(target, reader.report, dimensions, size)
 
 

@@ -70,9 +70,7 @@ class Parts:
     def __iter__(self) -> Iterator[Part]:
         """Yield the parts, starting with the first."""
         documents = iter(self.reader)
-        for number in itertools.count(1):
-            if not (batch := list(itertools.islice(documents, self.size))):
-                return
+        for number, batch in enumerate(iter(lambda: list(itertools.islice(documents, self.size)), []), start=1):
             ids = [document.id for document in batch]
             yield Part.of(self.folder, number, ids, [document.text for document in batch])
 

@@ -143,11 +143,6 @@ def pass_bounds(device: str, batch_size: int, longest: int) -> tuple[int, int]:
     return (min(slots, CPU_PASS[0]), CPU_PASS[1]) if device == "cpu" else (slots, slots // GPU_PADDING)
 
 
-def has_reader(model: SentenceTransformer) -> bool:
-    """Return whether a model is the copy of a :class:`TextReader`."""
-    return "preprocess" in vars(model)
-
-
 def fast_products(device: torch.device) -> AbstractContextManager[object]:
     """Return a context manager that computes large float32 linear layers with oneDNN, if that is faster."""
     capabilities = cpu_capabilities() if device.type == "cpu" else {}

@@ -28,18 +28,14 @@ class AdaptiveAttention(nn.Module):
     softmax, 2 is sparsemax. It starts at 1.5.
     """
 
-    query: nn.Linear
-    key: nn.Linear
-    value: nn.Linear
-
     def __init__(self, dimension: int, heads: int, generator: torch.Generator) -> None:
         super().__init__()
         self.heads = heads
         bound = 1 / math.sqrt(dimension)
-        for name in ("query", "key", "value"):
-            layer = nn.utils.skip_init(nn.Linear, dimension, dimension, bias=False)
+        layers = [nn.utils.skip_init(nn.Linear, dimension, dimension, bias=False) for _ in range(3)]
+        for layer in layers:
             nn.init.uniform_(layer.weight, -bound, bound, generator=generator)
-            self.add_module(name, layer)
+        self.query, self.key, self.value = layers
         self.sparsity = nn.Parameter(torch.zeros(heads))
         self._entmax = require("entmax", "ast", "the Star Transformer").entmax_bisect
 
