@@ -207,8 +207,7 @@ def _token_vectors(
     with torch.inference_mode(), fast_products(model.device), counter as bar:
         for start in range(0, len(order), _BATCH):
             batch = [ids[row] for row in order[start : start + _BATCH]]
-            features = dict(model.tokenizer.pad({"input_ids": batch}, return_tensors="pt"))
-            features = {name: tensor.to(model.device) for name, tensor in features.items()}
+            features = dict(model.tokenizer.pad({"input_ids": batch}, return_tensors="pt").to(model.device))
             for module in modules:
                 features = module(features)
             embeddings.append(features["sentence_embedding"].float().cpu().numpy())

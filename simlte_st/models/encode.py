@@ -277,7 +277,7 @@ def encode_with_ray(parts: Iterable[Part], encoder: PartEncoder, engine: Engine,
     from ray.util import ActorPool
 
     encoder.model.to("cpu")  # a machine without a GPU cannot load GPU tensors
-    with _cluster(engine.address):
+    with nullcontext() if ray.is_initialized() else _cluster(engine.address):
         actors, gpus = _resources(ray.cluster_resources(), engine.actors, engine.device)
         actor_class: Any = ray.remote(_Actor).options(
             num_cpus=1, num_gpus=gpus, max_restarts=-1, max_task_retries=_ATTEMPTS - 1, max_concurrency=1
@@ -305,12 +305,9 @@ def encode_with_ray(parts: Iterable[Part], encoder: PartEncoder, engine: Engine,
 
 @contextmanager
 def _cluster(address: str | None) -> Iterator[None]:
-    """Connect to a cluster inside the block, unless Ray is already connected."""
+    """Connect to a cluster inside the block."""
     import ray
 
-    if ray.is_initialized():
-        yield
-        return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # hides alarming messages of actors that end
     try:

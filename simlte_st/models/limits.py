@@ -125,8 +125,6 @@ def warn_of_truncation(model: SentenceTransformer, texts: Sequence[str], remedy:
 
 def text_lengths(model: SentenceTransformer, texts: Sequence[str], prompt: str | None = None) -> list[int]:
     """Count the tokens of texts after a prompt, without special tokens and the prompt itself."""
-    from simlte_st.modules.base_form import texts_as_read
-
     prefix, count = prompt_as_read(model, prompt), tokenizer_counter(model.tokenizer)
     # Counted together, because a token may begin in the prompt and end in the text.
     prompt_length = count([prefix])[0] if prefix else 0
@@ -135,9 +133,14 @@ def text_lengths(model: SentenceTransformer, texts: Sequence[str], prompt: str |
 
 def prompt_as_read(model: SentenceTransformer, prompt: str | None = None) -> str:
     """Return a prompt (default: the document prompt) as the tokenizer sees it."""
-    from simlte_st.modules.base_form import texts_as_read
-
     return texts_as_read(model, [document_prompt(model) if prompt is None else prompt])[0]
+
+
+def texts_as_read(model: SentenceTransformer, texts: Iterable[str]) -> list[str]:
+    """Return texts or prompts as a model's tokenizer sees them: expanded for ``BaseForm``."""
+    from simlte_st.modules.base_form import BaseForm, expand_contractions
+
+    return list(expand_contractions(texts) if isinstance(model[0], BaseForm) else texts)
 
 
 # Models trained on another language, whose tokenizers split the documents' frequent words.

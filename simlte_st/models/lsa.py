@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from simlte_st.arguments import Count, Seed, check_arguments
 from simlte_st.errors import DataError
 from simlte_st.files import atomic_path, check_apart, check_free
+from simlte_st.models.limits import texts_as_read
 from simlte_st.models.names import shown_base, warn_of_second_lsa
 from simlte_st.progress import progress_bar
 from simlte_st.prompts import document_prompt
@@ -274,7 +275,6 @@ def document_token_counts(model: SentenceTransformer, documents: DocumentSource,
     from scipy.sparse import csr_array, vstack
 
     from simlte_st.compat import view_budget
-    from simlte_st.modules.base_form import texts_as_read
 
     if isinstance(documents, csr_array):
         return documents

@@ -23,6 +23,8 @@ from simlte_st.words.tokens import CPU_PASS, split_by_length
 ChunkLength = Annotated[int, Interval(ge=3)]
 """Tokens in a chunk: two special tokens and at least one token of text."""
 
+_OWN_KEYS = ("chunk_length", "pooling_mode", "include_prompt", "normalize_chunks", "max_seq_length")
+
 _GPU_PASS = (32768, 4096)  # like CPU_PASS, but larger, because small passes waste a GPU
 
 
@@ -55,10 +57,7 @@ class ChunkMean(Transformer):
         ConfigurationError: The prompt leaves no room for text in a chunk.
     """
 
-    config_keys: list[str] = [  # noqa: RUF012  # as in the base class
-        *Transformer.config_keys,
-        *("chunk_length", "pooling_mode", "include_prompt", "normalize_chunks", "max_seq_length"),
-    ]
+    config_keys: list[str] = [*Transformer.config_keys, *_OWN_KEYS]  # noqa: RUF012  # as in the base class
 
     @check_arguments
     def __init__(
