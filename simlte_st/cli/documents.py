@@ -8,8 +8,7 @@ from cyclopts import Parameter
 
 from simlte_st.cli.app import Options, Result, SourceArgument, command
 from simlte_st.exploration.explore import explore
-from simlte_st.models.device import Engine
-from simlte_st.models.encode import check_vectors, encode_documents
+from simlte_st.models.encode import Engine, check_vectors, encode_documents
 from simlte_st.models.names import check_model
 from simlte_st.reading.documents import read_documents
 from simlte_st.views.duplicates import dedupe

@@ -23,11 +23,11 @@ from simlte_st.evaluation.splits import MIN_CLASS_SIZE, divide_rows, probe_rows,
 from simlte_st.evaluation.verdict import MIN_DOCUMENTS
 from simlte_st.extras import install_command
 from simlte_st.models.conversion import WHOLE_DOCUMENTS
+from simlte_st.models.limits import CUT_SHARE, Truncation, text_lengths
 from simlte_st.models.loading import load_model
 from simlte_st.models.lsa import DIMENSION, append_vectors, end_with_lsa
 from simlte_st.models.names import OWN_MODELS, OWN_STATIC, PACKAGED_BASE
 from simlte_st.models.static import is_static
-from simlte_st.models.truncation import CUT_SHARE, Truncation, text_lengths
 from simlte_st.models.vectors import Floats, unit_rows
 from simlte_st.modules import TokenTable
 from simlte_st.modules.chunk_mean import can_read_in_chunks, to_chunk_mean

@@ -127,7 +127,7 @@ def compare(
     if probe is not None:
         reader = reader.with_options(label_column=probe)
     from simlte_st.evaluation.bench import Bench, load_models, shrink_sample
-    from simlte_st.models.language import warn_of_language
+    from simlte_st.models.limits import warn_of_language
     from simlte_st.models.static import is_static
 
     documents = sample_documents(reader, sample, seed)

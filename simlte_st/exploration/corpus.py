@@ -11,9 +11,8 @@ import numpy as np
 from simlte_st.errors import ConfigurationError, DataError, format_count
 from simlte_st.evaluation.halves import draw_halves
 from simlte_st.evaluation.splits import sample_rows
-from simlte_st.models.language import warn_of_language
+from simlte_st.models.limits import Truncation, warn_of_language
 from simlte_st.models.names import ModelSource
-from simlte_st.models.truncation import Truncation
 from simlte_st.models.vectors import Floats, Ints, unit_rows
 from simlte_st.progress import reading_bar, with_progress_bar
 from simlte_st.reading.columns import Column, collect_columns, document_titles

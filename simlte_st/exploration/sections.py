@@ -14,7 +14,7 @@ import numpy as np
 
 from simlte_st.exploration.html import about, plain_list, section, table
 from simlte_st.exploration.topics import Topics
-from simlte_st.models.truncation import Truncation
+from simlte_st.models.limits import Truncation
 from simlte_st.reading.document import word_spans
 from simlte_st.reading.reader import ReadReport
 from simlte_st.views.duplicates import Duplicates

@@ -15,11 +15,9 @@ import pyarrow.parquet as pq
 from numpy.typing import ArrayLike
 
 from simlte_st.errors import ConfigurationError, format_count
-from simlte_st.models.device import Engine
-from simlte_st.models.encode import make_parts
-from simlte_st.models.language import warn_of_language
+from simlte_st.models.encode import Engine, make_parts
+from simlte_st.models.limits import Truncation, warn_of_language, warn_of_truncation
 from simlte_st.models.parts import PartEncoder
-from simlte_st.models.truncation import Truncation, warn_of_truncation
 from simlte_st.models.vectors import unit_rows
 from simlte_st.progress import TextBar
 from simlte_st.reading.document import Document, content_id, peek

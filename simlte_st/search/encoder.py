@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from simlte_st.models.limits import Truncation, text_lengths
 from simlte_st.models.names import ModelSource, cached_folder, local_folder
 from simlte_st.models.parts import Part, Parts, encode_counted, model_identity
-from simlte_st.models.truncation import Truncation, text_lengths
 from simlte_st.models.vectors import Encoded, TokenVectors, unit_rows
 from simlte_st.prompts import document_prompt, query_prompt
 from simlte_st.reading.document import Document

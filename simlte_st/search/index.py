@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from simlte_st.arguments import Count, check_arguments
 from simlte_st.errors import DataError, format_count, keeping
 from simlte_st.files import hold
-from simlte_st.models.device import Engine, check_devices
+from simlte_st.models.encode import Engine
 from simlte_st.models.names import ModelSource, check_model
 from simlte_st.reading.document import Document, DocumentSource
 from simlte_st.reading.documents import read_documents
@@ -219,7 +219,7 @@ class Index:
         """
         placement = Engine(device, engine, actors, address)
         reader = read_documents(source).with_options(metadata=True)
-        check_devices(placement)
+        placement.check_devices()
         progress_kept = keeping(
             lambda: f"{self.folder} has {format_count(len(self), 'document')}: run it again to add the others."
         )

@@ -15,8 +15,8 @@ from simlte_st.evaluation.comparison import HALF_LENGTH, compare_halves, compare
 from simlte_st.evaluation.splits import split_by_label
 from simlte_st.evaluation.verdict import give_verdict, is_longer
 from simlte_st.models.conversion import WHOLE_DOCUMENTS
+from simlte_st.models.limits import Truncation
 from simlte_st.models.lsa import DIMENSION, end_with_lsa
-from simlte_st.models.truncation import Truncation
 from simlte_st.modules import TokenTable
 from simlte_st.modules.chunk_mean import to_chunk_mean
 from simlte_st.training.callbacks import check_weights

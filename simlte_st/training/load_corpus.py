@@ -22,8 +22,7 @@ from simlte_st.errors import ConfigurationError
 from simlte_st.evaluation.splits import MIN_CLASS_SIZE, probe_rows
 from simlte_st.files import read_json, write_json
 from simlte_st.models.conversion import WHOLE_DOCUMENTS
-from simlte_st.models.language import DOCUMENTS, warn_of_language
-from simlte_st.models.truncation import CUT_SHARE, Truncation
+from simlte_st.models.limits import CUT_SHARE, DOCUMENTS, Truncation, warn_of_language
 from simlte_st.modules.chunk_mean import can_read_in_chunks
 from simlte_st.reading.document import Document, text_key
 from simlte_st.reading.documents import DocumentReader, Shards

@@ -74,7 +74,7 @@ def _save_model(
             write_for_model2vec(path)
         write_json(path / RUN_FILE, {"base": base, "seed": run.seed, **result.to_dict()})
         summary = _card_summary(result, shown_base(base), distilled=distilled, is_base=is_base)
-        write_model_card(path, name=output.name, base=base, summary=summary, about=_card_section(result, run.seed))
+        write_model_card(path, base=base, summary=summary, about=_card_section(result, run.seed))
 
 
 def _card_summary(result: TrainingResult, base: str, *, distilled: bool, is_base: bool) -> str:

@@ -19,9 +19,9 @@ from simlte_st.cli.main import main
 from simlte_st.compat import view_budget
 from simlte_st.evaluation import bench
 from simlte_st.evaluation.evaluator import encode_texts
+from simlte_st.models.limits import Truncation
 from simlte_st.models.loading import load_model
 from simlte_st.models.names import usage_example
-from simlte_st.models.truncation import Truncation
 
 PROMPT = "ba bei bo bun: "  # four tokens and a colon
 
