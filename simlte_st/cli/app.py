@@ -203,7 +203,7 @@ def command(name: str, takes: Takes | None = None, **settings: Any) -> Callable[
 
 def commands() -> dict[str, Command]:
     """Return all commands, in the order of the help."""
-    for module in ("documents", "models", "search", "training"):
+    for module in ("commands", "search"):
         importlib.import_module(f"simlte_st.cli.{module}")
     return {name: _commands[name] for name in COMMANDS}
 
