@@ -28,6 +28,8 @@ from simlte_st.training.train import train
 from simlte_st.views.duplicates import dedupe
 from simlte_st.views.views import VIEWS, make_view
 
+ViewName = Literal["docsplit", "identity", "crop", "inverse-cloze"]
+
 
 @command(
     "train",
@@ -37,13 +39,7 @@ from simlte_st.views.views import VIEWS, make_view
     names={"static": Parameter(name="--static", negative="--encoder"), "stream": Parameter(name="--stream")},
     aliases={"label_column": "--probe"},
 )
-def run_train(
-    options: Options,
-    /,
-    *source: SourceArgument,
-    output: str,
-    view: Literal["docsplit", "identity", "crop", "inverse-cloze"] | None = None,
-) -> Result:
+def run_train(options: Options, /, *source: SourceArgument, output: str, view: ViewName | None = None) -> Result:
     """Adapt a model to documents without labels, and measure whether it helped.
 
     It trains an embedding model with random sentence splits (DocSplit) and compares it with its base on held-out

@@ -296,19 +296,14 @@ def run_serve(options: Options, index: str, /, *, port: Port = 8501) -> Iterator
     yield Result(f"{format_count(len(opened), 'document')} at {address} (Ctrl-C to stop)", {"address": address})
     os.environ["STREAMLIT_LOGGER_HIDE_WELCOME_MESSAGE"] = "true"  # older versions lack the option
     script, page = Path(package).with_name("__main__.py"), json.dumps({"folder": index, "model": model})
-    arguments = ["run", str(script), *streamlit_options(port), "--", page]
+    arguments = [
+        "run", str(script), f"--server.address={ADDRESS}", f"--server.port={port}", "--server.headless=true",
+        "--server.fileWatcherType=none",  # it would scan all modules that torch has loaded
+        "--browser.gatherUsageStats=false", "--client.toolbarMode=minimal", "--logger.level=warning",
+        # With Streamlit's red, an active field looks like an error. One colour for both themes would disable dark mode.
+        "--theme.light.primaryColor=#2f7fd8", "--theme.dark.primaryColor=#2f7fd8", "--", page,
+    ]  # fmt: skip
     with contextlib.redirect_stdout(sys.stderr):  # Streamlit reports that it stops
         cli.main(arguments, standalone_mode=False, color=False)  # our output escapes control sequences
     turn.acquire()  # a thread inside PyTorch would abort the process when Python exits
     open_index.clear()
-
-
-def streamlit_options(port: int) -> list[str]:
-    """Return the options of ``streamlit run``: this machine only, without toolbar and statistics."""
-    return [
-        f"--server.address={ADDRESS}", f"--server.port={port}", "--server.headless=true",
-        "--server.fileWatcherType=none",  # it would scan all modules that torch has loaded
-        "--browser.gatherUsageStats=false", "--client.toolbarMode=minimal", "--logger.level=warning",
-        # With Streamlit's red, an active field looks like an error. One colour for both themes would disable dark mode.
-        "--theme.light.primaryColor=#2f7fd8", "--theme.dark.primaryColor=#2f7fd8",
-    ]  # fmt: skip

@@ -20,8 +20,7 @@ from simlte_st.errors import ConfigurationError, SimlteError
 from simlte_st.reading.columns import document_title, title_column
 from simlte_st.reading.document import Document
 from simlte_st.search import Hit, Index
-from simlte_st.search.hits import shorten
-from simlte_st.search.query import TOP_K, Mode
+from simlte_st.search.hits import TOP_K, Mode, shorten
 
 MAX_TEXT = 600
 """Maximum number of characters of a document's beginning or best passage in a hit."""
@@ -102,11 +101,8 @@ class Page:
             st.html(f'<div class="simlte about">{if_none}</div>')
         for rank, hit in enumerate(hits, start=1):
             with st.container(border=True, gap=None):
-                label = as_label(self.title(hit.metadata, hit.beginning))
-                st.button(
-                    f"**{label}**", key=f"{key} {rank}", type="tertiary",
-                    on_click=self.state.trail.append, args=(hit.id,),
-                )  # fmt: skip
+                label, add = f"**{as_label(self.title(hit.metadata, hit.beginning))}**", self.state.trail.append
+                st.button(label, key=f"{key} {rank}", type="tertiary", on_click=add, args=(hit.id,))
                 st.html(hit_html(hit, rank, self.titles))
 
     def title(self, metadata: Mapping[str, object] | None, text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from operator import length_hint
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -18,16 +19,15 @@ from simlte_st.errors import ConfigurationError, format_count
 from simlte_st.models.device import Engine
 from simlte_st.models.encode import make_parts
 from simlte_st.models.language import warn_of_language
-from simlte_st.models.parts import PartEncoder
+from simlte_st.models.parts import Part, PartEncoder, Parts
 from simlte_st.models.truncation import Truncation, warn_of_truncation
 from simlte_st.models.vectors import unit_rows
 from simlte_st.progress import TextBar
 from simlte_st.reading.document import Document, content_id, peek
 from simlte_st.reading.documents import DocumentReader
 from simlte_st.reading.reader import ReadReport
-from simlte_st.search.encoder import Encoder, TextParts
+from simlte_st.search.encoder import Encoder, IndexSettings
 from simlte_st.search.schema import MAX_COLUMNS, Metadata, own_schema
-from simlte_st.search.settings import IndexSettings
 from simlte_st.search.store import PUNKT_FILE, Store, text_hash
 from simlte_st.search.words import DocumentTerms, count_index_words
 from simlte_st.words.sentences import Segmenter
@@ -260,3 +260,29 @@ def _read_vectors(folder: Path, number: int) -> Vectors:
         pairs = zip(rows, table["tokens"].to_pylist(), strict=True)
         vectors.update(zip(table["id"].to_pylist(), pairs, strict=True))
     return vectors
+
+
+class TextParts(Parts):
+    """Texts and passages without a vector in an index, for other processes to encode; a part per batch of documents."""
+
+    def __init__(self, reader: DocumentReader, folder: Path, encoder: Encoder, segmenter: Segmenter | None) -> None:
+        super().__init__(reader, folder.absolute())
+        self._encoder, self._segmenter = encoder, segmenter
+        self.folder.mkdir(exist_ok=True)
+
+    @property
+    def total(self) -> int | None:
+        """The number of documents, if each has one text."""
+        return None if self._segmenter else super().total
+
+    def __iter__(self) -> Iterator[Part]:
+        """Yield the texts of each batch that have no vector yet."""
+        store, hashes = Store.open(self.folder.parent), set[str]()
+        for number, batch in enumerate(self._encoder.batches(self.reader), start=1):
+            passages = [(document.text, *self._encoder.passages(document, self._segmenter)) for document in batch]
+            texts = {text_hash(text): text for text in chain(*passages)}
+            new = [digest for digest in texts if digest not in hashes]
+            hashes.update(store.find_rows("hash", new, ["hash"])["hash"].to_pylist())
+            if missing := [digest for digest in new if digest not in hashes]:
+                hashes.update(missing)
+                yield Part.of(self.folder, number, missing, [texts[digest] for digest in missing])

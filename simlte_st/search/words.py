@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from simlte_st.files import SETTINGS_FILE, write_json
-from simlte_st.search.settings import IndexSettings
+from simlte_st.search.encoder import IndexSettings
 from simlte_st.search.store import Store, read_index_file
 from simlte_st.words.analyzer import PLAIN, content_terms, extract_terms
 from simlte_st.words.languages import LanguageFinder

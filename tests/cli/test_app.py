@@ -14,12 +14,12 @@ import pytest
 from annotated_types import Interval
 from cyclopts import Parameter
 
+import simlte_st
 from simlte_st.arguments import Count, check_arguments
 from simlte_st.cli import app
 from simlte_st.cli.app import Options, Result, build, command, commands
 from simlte_st.cli.main import main
 from simlte_st.errors import ConfigurationError
-from simlte_st.training.train import train
 from simlte_st.views.views import VIEWS
 
 COMMANDS = commands()
@@ -178,7 +178,7 @@ def test_train_options_reach_the_function(
 ) -> None:
     calls: list[Any] = []
 
-    @functools.wraps(train)
+    @functools.wraps(simlte_st.train)
     def told(source: Any, output: Any, **options: Any) -> None:
         calls.append((len(list(source)), str(output), options))
         raise ConfigurationError("static=True or static=False; label_column=")
