@@ -186,9 +186,8 @@ class Command:
 
     def __call__(self, *arguments: object, **options: object) -> Result | Iterator[Result]:
         """Run the command."""
-        names = inspect.signature(self.function).parameters
-        own_options = {name: value for name, value in options.items() if name in names}
-        return self.function(Options(options), *arguments, **own_options)
+        all_options = Options(options)
+        return self.function(all_options, *arguments, **all_options.of(self.function))
 
 
 def command(name: str, takes: Takes | None = None, **settings: Any) -> Callable[[Run], Run]:

@@ -14,7 +14,7 @@ from simlte_st.arguments import Count
 from simlte_st.cli.app import Options, Result, SourceArgument, command
 from simlte_st.evaluation.compare import compare
 from simlte_st.evaluation.evaluate import evaluate_models
-from simlte_st.evaluation.splits import Sample
+from simlte_st.evaluation.splits import Sample, sample_documents, split_by_label
 from simlte_st.exploration.explore import explore
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.device import Engine
@@ -171,8 +171,7 @@ def run_encode(options: Options, model: str, /, *source: SourceArgument, output:
     device = Engine(**options.of(Engine)).loading_device
     from simlte_st.models.loading import load_model  # takes seconds to import
 
-    loaded = load_model(model, device=device).model
-    report = encode_documents(loaded, reader, output, **options.of(encode_documents))
+    report = encode_documents(load_model(model, device=device).model, reader, output, **options.of(encode_documents))
     return Result(report.summary(), {"output": output, **report.to_dict()}, reading=reader.report)
 
 
@@ -302,8 +301,6 @@ def run_demo(
     check_free(Path(output), overwrite=True)
     check_model(PACKAGED_BASE)
     began, articles = time.perf_counter(), bbc_news()
-    from simlte_st.evaluation import sample_documents, split_by_label
-
     if documents:
         articles = sample_documents(articles, documents, 0)
     train_part, test_part = split_by_label(articles, 0.3, 0)

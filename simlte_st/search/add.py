@@ -104,99 +104,79 @@ class IndexReport:
         return values | {"truncation": self.truncation.to_dict()}
 
 
-def add_documents(
-    store: Store,
-    encoder: Encoder,
-    settings: IndexSettings,
-    reader: DocumentReader,
-    *,
-    engine: Engine,
-    batch_size: int,
-    columns: Sequence[str] | None,
-    sync: bool,
-    progress: bool,
-) -> IndexReport:
-    """Add documents to an index; see :meth:`simlte_st.search.Index.add`. Its settings are changed in place."""
-    first, stream = peek(_with_stable_ids(reader), lambda document: len(document.text))
-    texts = [document.text for document in first]
-    if not store.count():  # warn once, and forget sentences learned from other documents before a kill
-        warn_of_language({encoder.name or "The model": encoder.quick or encoder.model}, texts)
-        if not (encoder.quick or settings["parts"]):
-            warn_of_truncation(encoder.model, texts, REMEDY)
-        (store.folder / PUNKT_FILE).unlink(missing_ok=True)
-    segmenter = store.segmenter(settings["language"], texts) if settings["parts"] else None
-    metadata = Metadata(store.metadata(), columns)
-    metadata.check_names(first)
-    report = IndexReport(reader.report, encoder.truncation())
-    terms = DocumentTerms(store.folder, settings, texts)
-    writer = _Writer(store, encoder, segmenter, metadata=metadata, terms=terms, batch_size=batch_size, report=report)
-    writer.learn_columns(first)
-    folder = store.folder / VECTORS_FOLDER
-    if engine.elsewhere:
-        stream = _with_stable_ids(reader)  # start again for the second reading
-        missing_texts = TextParts(reader, folder, encoder, segmenter)
-        make_parts(missing_texts, PartEncoder(encoder.model, batch_size), engine, progress)
-    ids = set[str]()
-    with TextBar(None if encoder.quick else encoder.model, "Indexing", None, show=progress) as bar:
-        for number, batch in enumerate(encoder.batches(stream), start=1):
-            new = {document.id: document for document in batch if document.id not in ids}
-            ids |= new.keys()
-            report.unchanged += len(batch) - len(new)
-            bar.documents = length_hint(reader, 0) or None
-            bar.begin(len(batch))
-            writer.write(list(new.values()), _read_vectors(folder, number), bar)
-    shutil.rmtree(folder, ignore_errors=True)  # all vectors are in the table now
-    report.reading = reader.report
-    if sync:
-        _remove_missing(store, reader, ids, report)
-    store.tidy()
-    count_index_words(store)
-    tokens = store.rows("searched", ["tokens"])["tokens"].to_numpy()
-    report.documents, report.vectors = store.count(), len(tokens)
-    report.truncation.add(tokens)
-    report.misfits = dict(metadata.misfits)
-    return report
-
-
-def _with_stable_ids(reader: DocumentReader) -> Iterator[Document]:
-    """Yield documents; those of a table without ids get the hash of their text as id, since row numbers may change.
-
-    A second document with the same text and other columns gets the hash of both. The column ``row`` has the row number,
-    unless the source has a column of that name.
-    """
-    columns: dict[str, str] = {}
-    for document in reader:
-        if reader.report.text_column is not None and reader.report.id_column is None:
-            doc_id, metadata_id = content_id(document.text), content_id(repr(sorted((document.metadata or {}).items())))
-            if columns.setdefault(doc_id, metadata_id) != metadata_id:
-                doc_id = content_id(f"{doc_id} {metadata_id}")
-            document = Document(doc_id, document.text, metadata={"row": document.id, **(document.metadata or {})})
-        yield document
-
-
-def _remove_missing(store: Store, reader: DocumentReader, ids: set[str], report: IndexReport) -> None:
-    """Remove documents that are no longer in the source, except those that could not be read."""
-    if reader.report.stopped_at is not None:
-        raise ConfigurationError("Only part of the documents was read (limit=): sync=True would remove the others.")
-    missing = [doc_id for doc_id in store.ids() if doc_id not in ids]
-    prefixes = tuple(name for name in reader.unread if not name or name.endswith("/"))
-    report.kept = [doc_id for doc_id in missing if doc_id in reader.unread or doc_id.startswith(prefixes)]
-    removed = sorted({*missing} - {*report.kept})
-    store.delete(removed)
-    report.removed = len(removed)
-
-
 @dataclass
-class _Writer:
-    """Writes batches of documents to the table of an index, each in one commit, and counts them."""
+class IndexWriter:
+    """Adds documents to an index, each batch in one commit; see :meth:`simlte_st.search.Index.add`.
+
+    Its settings are changed in place.
+    """
 
     store: Store
     encoder: Encoder
-    segmenter: Segmenter | None
-    metadata: Metadata
-    terms: DocumentTerms
+    settings: IndexSettings
+    reader: DocumentReader
+    engine: Engine
     batch_size: int
-    report: IndexReport
+    columns: Sequence[str] | None
+    sync: bool
+    progress: bool
+
+    def __post_init__(self) -> None:
+        store, encoder, settings = self.store, self.encoder, self.settings
+        first, self.stream = peek(_with_stable_ids(self.reader), lambda document: len(document.text))
+        texts = [document.text for document in first]
+        if not store.count():  # warn once, and forget sentences learned from other documents before a kill
+            warn_of_language({encoder.name or "The model": encoder.quick or encoder.model}, texts)
+            if not (encoder.quick or settings["parts"]):
+                warn_of_truncation(encoder.model, texts, REMEDY)
+            (store.folder / PUNKT_FILE).unlink(missing_ok=True)
+        self.segmenter = store.segmenter(settings["language"], texts) if settings["parts"] else None
+        self.metadata = Metadata(store.metadata(), self.columns)
+        self.metadata.check_names(first)
+        self.report = IndexReport(self.reader.report, encoder.truncation())
+        self.terms = DocumentTerms(store.folder, settings, texts)
+        self.learn_columns(first)
+
+    def add(self) -> IndexReport:
+        """Add the documents."""
+        store, encoder, reader, report = self.store, self.encoder, self.reader, self.report
+        folder = store.folder / VECTORS_FOLDER
+        if self.engine.elsewhere:
+            self.stream = _with_stable_ids(reader)  # start again for the second reading
+            missing_texts = TextParts(reader, folder, encoder, self.segmenter)
+            make_parts(missing_texts, PartEncoder(encoder.model, self.batch_size), self.engine, self.progress)
+        ids = set[str]()
+        with TextBar(None if encoder.quick else encoder.model, "Indexing", None, show=self.progress) as bar:
+            for number, batch in enumerate(encoder.batches(self.stream), start=1):
+                new = {document.id: document for document in batch if document.id not in ids}
+                ids |= new.keys()
+                report.unchanged += len(batch) - len(new)
+                bar.documents = length_hint(reader, 0) or None
+                bar.begin(len(batch))
+                self.write(list(new.values()), _read_vectors(folder, number), bar)
+        shutil.rmtree(folder, ignore_errors=True)  # all vectors are in the table now
+        report.reading = reader.report
+        if self.sync:
+            self._remove_missing(ids)
+        store.tidy()
+        count_index_words(store)
+        tokens = store.rows("searched", ["tokens"])["tokens"].to_numpy()
+        report.documents, report.vectors = store.count(), len(tokens)
+        report.truncation.add(tokens)
+        report.misfits = dict(self.metadata.misfits)
+        return report
+
+    def _remove_missing(self, ids: set[str]) -> None:
+        """Remove documents that are no longer in the source, except those that could not be read."""
+        reader = self.reader
+        if reader.report.stopped_at is not None:
+            raise ConfigurationError("Only part of the documents was read (limit=): sync=True would remove the others.")
+        missing = [doc_id for doc_id in self.store.ids() if doc_id not in ids]
+        prefixes = tuple(name for name in reader.unread if not name or name.endswith("/"))
+        kept = [doc_id for doc_id in missing if doc_id in reader.unread or doc_id.startswith(prefixes)]
+        removed = sorted({*missing} - {*kept})
+        self.store.delete(removed)
+        self.report.kept, self.report.removed = kept, len(removed)
 
     def learn_columns(self, documents: Iterable[Document]) -> None:
         """Add new columns of metadata."""
@@ -238,14 +218,27 @@ class _Writer:
         with bar.reading([*missing.values()]):
             encoded = self.encoder.encode([*missing.values()], self.batch_size)
         vectors = {**vectors, **indexed, **dict(zip(missing, zip(*encoded, strict=True), strict=True))}
-        flat = np.concatenate([np.asarray(vectors[row["hash"]][0], dtype=np.float32) for row in rows])
-        types = {field.name: field.type for field in own_schema(self.encoder.dimension)} | self.metadata.types
-        del types["vector"]
         for row in rows:
-            row["tokens"] = vectors[row["hash"]][1]
-        arrays = {name: pa.array([row.get(name) for row in rows], kind) for name, kind in types.items()}
-        arrays["vector"] = pa.FixedSizeListArray.from_arrays(pa.array(flat), self.encoder.dimension)
-        return pa.table(arrays)
+            vector, row["tokens"] = vectors[row["hash"]]
+            row["vector"] = np.asarray(vector, dtype=np.float32)
+        types = {field.name: field.type for field in own_schema(self.encoder.dimension)} | self.metadata.types
+        return pa.Table.from_pylist(rows, pa.schema(types))
+
+
+def _with_stable_ids(reader: DocumentReader) -> Iterator[Document]:
+    """Yield documents; those of a table without ids get the hash of their text as id, since row numbers may change.
+
+    A second document with the same text and other columns gets the hash of both. The column ``row`` has the row number,
+    unless the source has a column of that name.
+    """
+    columns: dict[str, str] = {}
+    for document in reader:
+        if reader.report.text_column is not None and reader.report.id_column is None:
+            doc_id, metadata_id = content_id(document.text), content_id(repr(sorted((document.metadata or {}).items())))
+            if columns.setdefault(doc_id, metadata_id) != metadata_id:
+                doc_id = content_id(f"{doc_id} {metadata_id}")
+            document = Document(doc_id, document.text, metadata={"row": document.id, **(document.metadata or {})})
+        yield document
 
 
 def _read_vectors(folder: Path, number: int) -> Vectors:

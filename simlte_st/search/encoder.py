@@ -134,8 +134,7 @@ class Encoder:
             rows = self.quick.encode([text], query_prompt(self.quick)).vectors
         else:
             rows = self.model.encode_query([text], prompt=query_prompt(self.model), show_progress_bar=False)
-        vector: NDArray[np.float32] = unit_rows(rows).astype(np.float32)[0]
-        return vector
+        return unit_rows(rows).astype(np.float32).reshape(-1)
 
 
 def _read_token_vectors(model: str | os.PathLike[str], settings: IndexSettings | None) -> TokenVectors | None:
@@ -219,9 +218,7 @@ def check_encoder(folder: Path, settings: IndexSettings, model: ModelSource | No
     return name
 
 
-def load_encoder(
-    folder: Path, settings: IndexSettings, model: ModelSource | None, device: str | None = None
-) -> Encoder:
+def load_encoder(folder: Path, settings: IndexSettings, model: ModelSource | None, device: str | None) -> Encoder:
     """Load the model of an index."""
     encoder = Encoder(check_encoder(folder, settings, model), device, settings)
     identity = encoder.identity()

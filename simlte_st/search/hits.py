@@ -109,9 +109,7 @@ def find_matches(store: Store, queries: Sequence[Query], criteria: Criteria) -> 
     depth = None if threshold is not None else top_k
     if depth is not None and mode != "dense":
         depth = max(depth, _DEPTH)
-    nearest: list[Nearest] = [{} for _ in queries]
-    if mode != "text":
-        nearest = _nearest(store, queries, criteria, depth)
+    nearest: list[Nearest] = [{} for _ in queries] if mode == "text" else _nearest(store, queries, criteria, depth)
     bm25_scores: list[dict[str, float]] = [{} for _ in queries]
     if mode != "dense":
         with ThreadPoolExecutor(min(_THREADS, len(queries) or 1)) as pool:  # LanceDB takes one query per call
@@ -125,11 +123,9 @@ def find_matches(store: Store, queries: Sequence[Query], criteria: Criteria) -> 
     for near, bm25 in zip(nearest, bm25_scores, strict=True):
         cosines = {doc_id: cosine for doc_id, (cosine, _) in near.items()}
         scores = fused_scores(cosines, bm25) if mode == "hybrid" else bm25 if mode == "text" else cosines
-        ranking = []
-        for doc_id in sorted(scores, key=lambda doc_id: (-scores[doc_id], doc_id))[:top_k]:
-            cosine, part = near.get(doc_id, (None, 0))
-            ranking.append(Match(doc_id, scores[doc_id], cosine, part, bm25.get(doc_id)))
-        matches.append(ranking)
+        best = sorted(scores, key=lambda doc_id: (-scores[doc_id], doc_id))[:top_k]
+        rows = ((doc_id, *near.get(doc_id, (None, 0))) for doc_id in best)
+        matches.append([Match(doc_id, scores[doc_id], cosine, part, bm25.get(doc_id)) for doc_id, cosine, part in rows])
     return matches
 
 
@@ -200,9 +196,8 @@ def z_scores(values: NDArray[np.float64], sample: NDArray[np.float64] | None = N
     sample = values if sample is None else sample
     if not len(sample):
         return values
-    deviation = sample.std()
-    scaled: NDArray[np.float64] = (values - sample.mean()) / (deviation if deviation > _ROUNDING else 1.0)
-    return scaled
+    deviation = float(sample.std())
+    return (values - float(sample.mean())) / (deviation if deviation > _ROUNDING else 1.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -19,7 +19,7 @@ from simlte_st.models.device import Engine, check_devices
 from simlte_st.models.names import ModelSource, check_model
 from simlte_st.reading.document import Document, DocumentSource
 from simlte_st.reading.documents import read_documents
-from simlte_st.search.add import IndexReport, add_documents
+from simlte_st.search.add import IndexReport, IndexWriter
 from simlte_st.search.encoder import Encoder, create_index, is_index, load_encoder, read_settings
 from simlte_st.search.hits import Cosine, Criteria, Hit, Mode
 from simlte_st.search.searcher import Reranker, Searcher, normalize_ids, query_batches
@@ -148,13 +148,13 @@ class Index:
             self._encoder = load_encoder(self.folder, self._settings, self._model, self._device)
         return self._encoder
 
-    def _snapshot(self, criteria: Criteria, rerank: ModelSource | None = None) -> Searcher:
+    def _snapshot(self, criteria: Criteria | None = None, rerank: ModelSource | None = None) -> Searcher:
         """Return a searcher of a snapshot of the index, after checking the filter and loading the reranker."""
         read_settings(self.folder, self._settings)
         if self._searcher is None:
             languages = self._settings["languages"] or ["en"]  # an empty index has none
             self._searcher = Searcher(self._store, lambda: self.encoder, self.parts, languages)
-        searcher = self._searcher.snapshot(criteria)
+        searcher = self._searcher.snapshot(criteria or Criteria())
         if rerank is not None:
             check_model(rerank)
             if self._reranker is None or self._reranker[0] != rerank:
@@ -165,13 +165,11 @@ class Index:
     @contextmanager
     def _write(self) -> Iterator[Store]:
         """Lock the index for writing, and yield its table."""
-        lock = hold(self.folder)
-        try:
+        with ExitStack() as stack:
+            stack.callback(hold(self.folder).release)
             self._settings = read_settings(self.folder, self._settings)  # another process may have changed them
             self._searcher = None
             yield Store.open(self.folder, exclusive=True)
-        finally:
-            lock.release()
 
     @check_arguments
     def add(
@@ -228,10 +226,10 @@ class Index:
             lambda: f"{self.folder} has {format_count(len(self), 'document')}: run it again to add the others."
         )
         with self._write() as store, progress_kept:
-            return add_documents(
+            return IndexWriter(
                 store, self.encoder, self._settings, reader, engine=placement, batch_size=batch_size, columns=columns,
                 sync=sync, progress=progress,
-            )  # fmt: skip
+            ).add()  # fmt: skip
 
     def delete(self, ids: Sequence[str]) -> int:
         """Delete documents, and return how many of them were in the index."""
@@ -305,7 +303,7 @@ class Index:
     @check_arguments
     def unknown_words(self, query: str) -> list[str]:
         """Return the words of a query that no document contains."""
-        return self._snapshot(Criteria()).unknown_words(query)
+        return self._snapshot().unknown_words(query)
 
     @check_arguments
     def link(

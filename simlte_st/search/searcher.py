@@ -236,10 +236,8 @@ class Reranker:
         self._encoder, network = encoder, encoder.model.transformers_model
         classes = () if network is None else network.config.architectures or ()
         if any(name.endswith("ForSequenceClassification") for name in classes):
-            raise ModelError(
-                f"rerank={encoder.name or 'the given model'!r}: cross-encoders are not supported. Name a sentence "
-                "encoder."
-            )
+            name = encoder.name or "the given model"
+            raise ModelError(f"rerank={name!r}: cross-encoders are not supported. Name a sentence encoder.")
         self._vectors = RememberedVectors(encoder.documents)
         self._passages = lru_cache(_REMEMBERED)(self._split)
 
@@ -300,5 +298,4 @@ def _word_weights(query: Query, rareness: Callable[[str], float]) -> dict[str, f
 
 def unit_mean(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return the mean of vectors, scaled to length 1."""
-    mean: NDArray[np.float32] = unit_rows(vectors.mean(axis=0)[None]).astype(np.float32)[0]
-    return mean
+    return unit_rows(vectors.mean(axis=0)[None]).astype(np.float32).reshape(-1)

@@ -61,9 +61,8 @@ class WordCounts:
     @classmethod
     def read(cls, store: Store) -> WordCounts:
         """Read the counts of an index, or count its words if a writer was killed before counting."""
-        if not (store.folder / WORDS_FILE).exists():
-            return cls.of(store)
-        return read_index_file(store.folder, WORDS_FILE, lambda values: cls(**values))
+        exists = (store.folder / WORDS_FILE).exists()
+        return read_index_file(store.folder, WORDS_FILE, lambda values: cls(**values)) if exists else cls.of(store)
 
     @classmethod
     def of(cls, store: Store) -> WordCounts:
