@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from numpy.typing import ArrayLike
 
 from simlte_st.errors import ConfigurationError, format_count
+from simlte_st.files import SETTINGS_FILE, write_json
 from simlte_st.models.device import Engine
 from simlte_st.models.encode import make_parts
 from simlte_st.models.language import warn_of_language
@@ -29,7 +30,9 @@ from simlte_st.reading.reader import ReadReport
 from simlte_st.search.encoder import Encoder, IndexSettings
 from simlte_st.search.schema import MAX_COLUMNS, Metadata, own_schema
 from simlte_st.search.store import PUNKT_FILE, Store, text_hash
-from simlte_st.search.words import DocumentTerms, count_index_words
+from simlte_st.search.words import count_index_words
+from simlte_st.words.analyzer import extract_terms
+from simlte_st.words.languages import LanguageFinder
 from simlte_st.words.sentences import Segmenter
 
 VECTORS_FOLDER = "vectors.parts"
@@ -134,7 +137,7 @@ class IndexWriter:
         self.metadata = Metadata(store.metadata(), self.columns)
         self.metadata.check_names(first)
         self.report = IndexReport(self.reader.report, encoder.truncation())
-        self.terms = DocumentTerms(store.folder, settings, texts)
+        self.find_language = LanguageFinder(texts, settings["language"], settings["languages"])
         self.learn_columns(first)
 
     def add(self) -> IndexReport:
@@ -198,7 +201,7 @@ class IndexWriter:
             self.report.added += document.id not in stored
             changed.append((document, values))
         rows: list[Row] = []
-        all_terms = self.terms.extract([document.text for document, _ in changed])
+        all_terms = self._extract_terms([document.text for document, _ in changed])
         for (document, values), terms in zip(changed, all_terms, strict=True):
             passages = self.encoder.passages(document, self.segmenter)
             rows.append({**values, "part": 0, "searched": not passages, "text": document.text, "terms": terms})
@@ -206,6 +209,15 @@ class IndexWriter:
                 rows.append({**values, "part": part, "hash": text_hash(passage), "searched": True, "passage": passage})
         if rows:
             self.store.merge(self._table(rows, vectors, bar))
+
+    def _extract_terms(self, texts: Sequence[str]) -> list[str]:
+        """Return the terms of each text, separated by spaces, after saving new languages in the settings."""
+        languages = list(map(self.find_language, texts))
+        if {*languages} - {*self.settings["languages"]}:
+            self.settings["languages"] = list(dict.fromkeys([*self.settings["languages"], *languages]))
+            write_json(self.store.folder / SETTINGS_FILE, self.settings)
+        pairs = zip(texts, languages, strict=True)
+        return [" ".join(term.term for term in extract_terms(text, language)) for text, language in pairs]
 
     def _table(self, rows: list[Row], vectors: Vectors, bar: TextBar) -> pa.Table:
         """Return the rows with their vectors, after encoding those that neither the table nor ``vectors`` has."""

@@ -102,7 +102,7 @@ def test_command_killed_at_any_step_can_be_repeated(
     for name in ("_make_index", "add_columns", "merge", "tidy", "delete"):
         step(Store, name)
     step(add, "count_index_words")
-    for module in (store, words, encoder):
+    for module in (store, words, encoder, add):
         step(module, "write_json")
 
     def made(name: str) -> Index:
