@@ -20,8 +20,7 @@ from simlte_st.reading.document import Document
 from simlte_st.reading.documents import DocumentReader
 from simlte_st.reading.reader import ReadReport
 from simlte_st.search import Index
-from simlte_st.search.encoder import Encoder
-from simlte_st.search.settings import is_index
+from simlte_st.search.encoder import Encoder, is_index
 from simlte_st.words.sentences import make_segmenter, segment_documents
 
 TABLE_COLUMNS = ("id", "x", "y", "topic", "topic_name", "copy_group", "text")

@@ -17,7 +17,7 @@ from simlte_st.models.names import ModelSource, check_model
 from simlte_st.reading.document import DocumentSource
 from simlte_st.reading.documents import DocumentReader, read_documents
 from simlte_st.reading.reader import ReadReport
-from simlte_st.search.settings import check_encoder, is_index, read_settings
+from simlte_st.search.encoder import check_encoder, is_index, read_settings
 from simlte_st.words.languages import check_language
 
 if TYPE_CHECKING:
