@@ -14,8 +14,7 @@ import streamlit as st
 
 from simlte_st.errors import ConfigurationError, SimlteError
 from simlte_st.page.render import as_label, highlight, hit_html, metadata_html
-from simlte_st.reading.columns import document_title, title_column
-from simlte_st.reading.document import Document
+from simlte_st.reading.document import Document, document_title, title_column
 from simlte_st.search import Hit, Index
 from simlte_st.search.query import TOP_K, Mode
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from simlte_st.data import Document
-from simlte_st.reading.columns import collect_columns, document_titles
+from simlte_st.reading.document import collect_columns, document_titles
 
 
 def documents(**columns: list[Any]) -> list[Document]:
