@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -250,7 +251,6 @@ def _make_unique(name: str, counts: dict[int, int]) -> str:
 
 def _source_id(row: Row) -> str | None:
     """Return the id of a row; None if it is missing or not usable as an id."""
-    try:
+    with suppress(TypeError):
         return to_name(row.id)
-    except TypeError:
-        return None
+    return None

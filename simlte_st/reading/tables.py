@@ -166,10 +166,7 @@ def read_table(table: Table, reading: Reading) -> Iterator[Event]:
 
 
 def mappings_table(
-    name: str,
-    rows: Iterator[RawRow | Event],
-    is_text: Callable[[object], bool] = lambda value: isinstance(value, str),
-    header: Sequence[str] = (),
+    name: str, rows: Iterator[RawRow | Event], is_text: Callable[[object], bool] = lambda value: isinstance(value, str)
 ) -> Table:
     """Make a table of rows without a schema; the first rows determine the columns."""
     first_rows = list(itertools.islice(rows, LOOK_AHEAD))
@@ -184,7 +181,7 @@ def mappings_table(
         yield from rows
 
     strings = [column for column, has_text in columns.items() if has_text] if columns else None
-    return Table(name, header or list(columns), strings, all_rows, first=lambda columns: first_rows)
+    return Table(name, list(columns), strings, all_rows, first=lambda columns: first_rows)
 
 
 def folder_columns(path: Path) -> dict[str, str]:

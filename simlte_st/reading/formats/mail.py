@@ -213,10 +213,9 @@ def _rows(path: Path, reading: Reading, columns: Sequence[str]) -> Iterator[RawR
             reading.check_size(len(data))
             mail = read_mail(data, reading)
             values = {"id": mail.id, "text": mail.text, **mail.columns}
-            row: RawRow | Skip = RawRow(where, None, {name: values[name] for name in columns})
+            yield RawRow(where, None, {name: values[name] for name in columns})
         except Exception as error:
-            row = make_skip(error, where)
-        yield row
+            yield make_skip(error, where)
 
 
 def _mails(path: Path, max_bytes: int) -> Iterator[bytes]:

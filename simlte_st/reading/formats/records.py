@@ -8,6 +8,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from simlte_st.errors import DataError
@@ -107,7 +108,7 @@ def open_csv(path: Path, reading: Reading) -> Table:
             else:
                 yield RawRow(where, str(index), dict(zip(names, map(UntypedText, row), strict=True)))
 
-    return mappings_table(str(path), rows(), _is_words, names)
+    return replace(mappings_table(str(path), rows(), _is_words), columns=names)
 
 
 def _is_words(value: object) -> bool:
