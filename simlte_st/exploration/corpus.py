@@ -17,8 +17,7 @@ from simlte_st.models.truncation import Truncation
 from simlte_st.models.vectors import Floats, Ints, unit_rows
 from simlte_st.progress import reading_bar, with_progress_bar
 from simlte_st.reading.document import Column, Document, collect_columns, document_titles
-from simlte_st.reading.documents import DocumentReader
-from simlte_st.reading.reader import ReadReport
+from simlte_st.reading.documents import DocumentReader, ReadReport
 from simlte_st.search import Index
 from simlte_st.search.encoder import Encoder
 from simlte_st.search.settings import is_index

@@ -14,9 +14,7 @@ from simlte_st.errors import ConfigurationError
 from simlte_st.extras import check_installed
 from simlte_st.files import atomic_path, check_apart, check_file
 from simlte_st.models.names import ModelSource, check_model
-from simlte_st.reading.document import DocumentSource
-from simlte_st.reading.documents import DocumentReader, read_documents
-from simlte_st.reading.reader import ReadReport
+from simlte_st.reading.documents import DocumentReader, DocumentSource, ReadReport, read_documents
 from simlte_st.search.settings import check_encoder, is_index, read_settings
 from simlte_st.words.languages import check_language
 

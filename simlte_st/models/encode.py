@@ -34,8 +34,7 @@ from simlte_st.models.names import ModelSource
 from simlte_st.models.parts import Part, PartEncoder, Parts, model_identity
 from simlte_st.models.truncation import Truncation, warn_of_truncation
 from simlte_st.progress import TextBar, complete, progress_bar
-from simlte_st.reading.document import DocumentSource
-from simlte_st.reading.documents import read_documents
+from simlte_st.reading.documents import DocumentSource, read_documents
 
 
 @dataclass

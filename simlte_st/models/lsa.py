@@ -15,9 +15,7 @@ from simlte_st.arguments import Count, Seed, check_arguments
 from simlte_st.files import atomic_path, check_apart, check_free
 from simlte_st.models.names import shown_base, warn_of_second_lsa
 from simlte_st.prompts import document_prompt
-from simlte_st.reading.document import DocumentSource
-from simlte_st.reading.documents import read_documents
-from simlte_st.reading.reader import ReadReport
+from simlte_st.reading.documents import DocumentSource, ReadReport, read_documents
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -18,8 +18,7 @@ from simlte_st.compat import view_budget
 from simlte_st.errors import DataError
 from simlte_st.modules.base_form import texts_as_read
 from simlte_st.progress import progress_bar
-from simlte_st.reading.document import DocumentSource
-from simlte_st.reading.documents import read_documents
+from simlte_st.reading.documents import DocumentSource, read_documents
 from simlte_st.words.tokens import TOKENIZED_CHARACTERS, in_batches, special_ids, token_ids, vocabulary_size
 
 POWER = 1.5

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from simlte_st.arguments import Count, check_arguments
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.reading.document import Document, DocumentSource
-from simlte_st.reading.reader import DocumentReader
+from simlte_st.reading.reader import DocumentReader, ReadReport, format_reason
 from simlte_st.reading.rows import BrokenSourceError, Columns, Event, Reading, Row
 from simlte_st.reading.sources import Source, open_source
 from simlte_st.reading.tables import choose_columns, dataset_table, is_hub, is_instance, load_hub, read_table
 
-__all__ = ["DocumentReader", "ShardReader", "Shards", "list_documents", "read_documents"]
+__all__ = ["Document", "DocumentReader", "DocumentSource", "ReadReport", "format_reason"]
+__all__ += ["ShardReader", "Shards", "list_documents", "read_documents"]
 
 if TYPE_CHECKING:
     from datasets import IterableDataset

@@ -17,8 +17,7 @@ from simlte_st.models.parts import Part, Parts, encode_counted, model_identity
 from simlte_st.models.truncation import Truncation, text_lengths
 from simlte_st.models.vectors import Encoded, TokenVectors, unit_rows
 from simlte_st.prompts import document_prompt, query_prompt
-from simlte_st.reading.document import Document
-from simlte_st.reading.documents import DocumentReader
+from simlte_st.reading.documents import Document, DocumentReader
 from simlte_st.search.store import Store, text_hash
 from simlte_st.words.sentences import Segmenter, TokenCounter, split_passages, tokenizer_counter
 from simlte_st.words.tokens import in_batches

@@ -17,8 +17,7 @@ from simlte_st.errors import DataError, format_count, keeping
 from simlte_st.files import hold
 from simlte_st.models.device import Engine, check_devices
 from simlte_st.models.names import ModelSource, check_model
-from simlte_st.reading.document import Document, DocumentSource
-from simlte_st.reading.documents import read_documents
+from simlte_st.reading.documents import Document, DocumentSource, read_documents
 from simlte_st.search.add import IndexReport, add_documents
 from simlte_st.search.encoder import Encoder
 from simlte_st.search.hits import Hit

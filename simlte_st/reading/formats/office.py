@@ -9,7 +9,7 @@ import posixpath
 import re
 import unicodedata
 import zipfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -174,9 +174,7 @@ def _parse_xml(data: bytes) -> etree._Element:
     return etree.fromstring(data, parser)
 
 
-def _pieces(
-    root: etree._Element, breaks: Mapping[str, str], unread: Collection[str], text_tag: str | None = None
-) -> Iterator[str]:
+def _pieces(root: etree._Element, breaks: dict[str, str], unread: Collection[str], text_tag: str = "") -> Iterator[str]:
     """Yield the texts and breaks of a tree, without recursion, as trees may be deep.
 
     Args:
@@ -199,7 +197,7 @@ def _pieces(
         elif starts:
             yield breaks.get(name, "")
         text = node.text if starts else node.tail
-        if text_tag is not None and not (starts and name == text_tag):
+        if text_tag and not (starts and name == text_tag):
             text = ""
         text = text if name else html.unescape(text or "")  # an unresolved entity, possibly one of HTML
         if text and (starts or node is not root):
