@@ -53,17 +53,15 @@ class Source:
 
     def events(self) -> Iterator[Event]:
         """Yield the rows, and the chosen columns of a table."""
-        table = self.open()
-        if not isinstance(table, tables.Table):
-            rows = table
-            for row in rows:
-                if isinstance(row, RawRow):  # rows before the first mapping need no columns
-                    table = tables.mappings_table(self.name, itertools.chain([row], rows))
-                    break
-                yield row
+        rows, reading = self.open(), self.reading
+        if isinstance(rows, tables.Table):
+            yield from tables.read_table(rows, reading)
+            return
+        for row in rows:
+            if isinstance(row, RawRow):  # rows before the first mapping need no columns; the table reads all others
+                yield from tables.read_table(tables.mappings_table(self.name, itertools.chain([row], rows)), reading)
             else:
-                return
-        yield from tables.read_table(table, self.reading)
+                yield row
 
 
 def open_source(source: DocumentSource, reading: Reading) -> Source:

@@ -182,8 +182,7 @@ def _joined_words(chunk: str) -> Sequence[str]:
     plain = chunk.rstrip(_BEHIND).lstrip(_BEFORE)
     if plain.isascii() and plain.isalnum():
         return (plain,)
-    words: list[str] = WORD.findall(chunk if chunk.isascii() else unicodedata.normalize("NFKC", chunk))
-    return words
+    return WORD.findall(chunk if chunk.isascii() else unicodedata.normalize("NFKC", chunk))
 
 
 def _has_symbol(word: str) -> bool:
