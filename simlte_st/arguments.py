@@ -125,7 +125,9 @@ def _fits(value: Any, kind: object, bounds: Interval | None) -> bool:
         return value is None
     if kind in (int, float):
         is_number = isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool)
-        return is_number and math.isfinite(value) and _is_within(value, bounds)
+        limits = ((getattr(bounds, name, None), compare) for name, (_, compare) in _BOUNDS.items())
+        is_number = is_number and math.isfinite(value)
+        return is_number and all(limit is None or compare(value, limit) for limit, compare in limits)
     if plain in _LISTS and choices:
         is_list = hasattr(value, "__iter__" if plain is Iterable else "__len__")
         is_list = is_list and not isinstance(value, (str, bytes, Mapping)) and getattr(value, "ndim", 1) == 1
@@ -139,11 +141,6 @@ def _fits(value: Any, kind: object, bounds: Interval | None) -> bool:
     if kind is Any or not (is_builtin or is_ours or plain in (str, bool, Callable, Mapping, os.PathLike)):
         return True
     return isinstance(plain, type) and isinstance(value, plain)
-
-
-def _is_within(number: Any, bounds: Interval | None) -> bool:
-    limits = ((getattr(bounds, name, None), compare) for name, (_, compare) in _BOUNDS.items())
-    return all(limit is None or compare(number, limit) for limit, compare in limits)
 
 
 def _describe_type(kind: object, bounds: Interval | None) -> str:

@@ -25,8 +25,7 @@ from simlte_st import __version__
 from simlte_st.arguments import alternatives, check_value
 from simlte_st.cli.terminal import in_options
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.reading.documents import DocumentReader, read_documents
-from simlte_st.reading.reader import ReadReport
+from simlte_st.reading.documents import DocumentReader, ReadReport, read_documents
 from simlte_st.reading.sources import PLACES
 
 COMMANDS = (

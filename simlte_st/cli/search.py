@@ -23,7 +23,7 @@ from simlte_st.cli.terminal import as_json, crop_line, terminal_width, with_line
 from simlte_st.errors import ConfigurationError, DataError, format_count
 from simlte_st.files import atomic_path, check_apart, check_file, valid_unicode
 from simlte_st.models.encode import Engine
-from simlte_st.reading.columns import document_title, title_column
+from simlte_st.reading.document import document_title, title_column
 from simlte_st.reading.documents import DocumentReader
 from simlte_st.search import Hit, Index
 

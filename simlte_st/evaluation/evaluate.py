@@ -12,9 +12,7 @@ from simlte_st.arguments import Count, Seed, check_arguments
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.evaluation.splits import Sample, probe_rows, sample_documents, split_by_label
 from simlte_st.models.names import check_model, local_folder, training_run
-from simlte_st.reading.document import Document, DocumentSource
-from simlte_st.reading.documents import DocumentReader, read_documents
-from simlte_st.reading.reader import ReadReport
+from simlte_st.reading.documents import Document, DocumentReader, DocumentSource, ReadReport, read_documents
 from simlte_st.words.sentences import Segmenter
 
 if TYPE_CHECKING:

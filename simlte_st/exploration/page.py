@@ -19,7 +19,7 @@ from simlte_st.exploration.layout import Layout
 from simlte_st.exploration.sections import corpus_section, duplicates_section, topics_section
 from simlte_st.exploration.topics import Topics
 from simlte_st.models.vectors import Floats, Ints
-from simlte_st.reading.columns import CLASSES, Column
+from simlte_st.reading.document import CLASSES, Column
 from simlte_st.views.duplicates import Duplicates
 
 MAX_CHARACTERS = 3_000

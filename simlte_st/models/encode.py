@@ -24,8 +24,7 @@ from simlte_st.models.limits import Truncation, warn_of_truncation
 from simlte_st.models.names import ModelSource
 from simlte_st.models.parts import Part, PartEncoder, Parts, model_identity, open_parts, parts_folder
 from simlte_st.progress import TextBar, complete, progress_bar
-from simlte_st.reading.document import DocumentSource
-from simlte_st.reading.documents import read_documents
+from simlte_st.reading.documents import DocumentSource, read_documents
 
 _ATTEMPTS = 3  # per part; most processes that die run out of memory
 _QUEUE = 2  # parts per actor, so that it does not wait for the next one

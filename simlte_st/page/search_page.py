@@ -17,8 +17,7 @@ from urllib.parse import urlsplit
 import streamlit as st
 
 from simlte_st.errors import ConfigurationError, SimlteError
-from simlte_st.reading.columns import document_title, title_column
-from simlte_st.reading.document import Document
+from simlte_st.reading.document import Document, document_title, title_column
 from simlte_st.search import Hit, Index
 from simlte_st.search.hits import TOP_K, Mode, shorten
 

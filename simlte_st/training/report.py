@@ -17,8 +17,7 @@ from simlte_st.exploration.page import MAX_CHARACTERS
 from simlte_st.files import atomic_path
 from simlte_st.models.names import shown_base
 from simlte_st.models.vectors import unit_rows
-from simlte_st.reading.columns import document_title
-from simlte_st.reading.document import Document
+from simlte_st.reading.document import Document, document_title
 from simlte_st.training.choose_model import ModelChoice
 from simlte_st.training.load_corpus import TrainingCorpus
 from simlte_st.training.prepare_model import TrainingSetup

@@ -13,8 +13,7 @@ from simlte_st.distributed import launcher_rank, on_main
 from simlte_st.errors import ConfigurationError
 from simlte_st.extras import check_installed
 from simlte_st.models.names import warn_of_second_lsa
-from simlte_st.reading.document import DocumentSource
-from simlte_st.reading.documents import DocumentReader, Shards
+from simlte_st.reading.documents import DocumentReader, DocumentSource, Shards
 from simlte_st.training.presets import (
     ONLY_ENCODERS,
     STATIC_PRESET,

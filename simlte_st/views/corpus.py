@@ -19,8 +19,7 @@ from simlte_st.errors import EmptyCorpusError
 from simlte_st.files import atomic_path, read_json, write_json
 from simlte_st.progress import with_progress_bar
 from simlte_st.reading.document import Document, DocumentSource, SegmentedDocument, text_key
-from simlte_st.reading.documents import read_documents
-from simlte_st.reading.reader import format_reason
+from simlte_st.reading.documents import format_reason, read_documents
 from simlte_st.views.views import View
 from simlte_st.words.sentences import PunktSegmenter, Segmenter, TokenCounter, estimate_tokens, segment_stream
 from simlte_st.words.tokens import in_batches

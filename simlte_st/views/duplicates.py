@@ -23,9 +23,7 @@ from simlte_st.arguments import check_arguments
 from simlte_st.errors import ConfigurationError, DataError, format_count
 from simlte_st.files import atomic_path, check_apart, check_file
 from simlte_st.progress import with_progress_bar
-from simlte_st.reading.document import Document, DocumentSource
-from simlte_st.reading.documents import read_documents
-from simlte_st.reading.reader import ReadReport
+from simlte_st.reading.documents import Document, DocumentSource, ReadReport, read_documents
 from simlte_st.words.analyzer import normal, split_words
 
 SUFFIXES = (".jsonl", ".ndjson")

@@ -28,8 +28,7 @@ from simlte_st.compat import view_budget
 from simlte_st.errors import EmptyCorpusError
 from simlte_st.prompts import document_prompt
 from simlte_st.reading.document import Document, DocumentSource, SegmentedDocument
-from simlte_st.reading.documents import read_documents
-from simlte_st.reading.reader import format_reason
+from simlte_st.reading.documents import format_reason, read_documents
 from simlte_st.views.corpus import CorpusReport, from_rows, too_few_documents, write_corpus
 from simlte_st.views.views import DocSplit, View, ViewPair, draw_views
 from simlte_st.words.sentences import Segmenter, estimate_tokens, segment_stream, tokenizer_counter

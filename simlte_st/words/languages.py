@@ -69,11 +69,8 @@ def check_language(code: str) -> str:
 @functools.cache
 def stemmer(language: str) -> Callable[[str], str]:
     """Return the stemming function of a language, for lower-case words with accents; ``str`` if there is none."""
-    algorithm = STEMMERS.get(language)
-    if algorithm is None:
-        return str
-    stem: Callable[[str], str] = Stemmer.Stemmer(algorithm, 0).stemWord  # no cache: callers have one
-    return stem
+    # No cache: callers have one.
+    return Stemmer.Stemmer(STEMMERS[language], 0).stemWord if language in STEMMERS else str
 
 
 @functools.cache
@@ -157,8 +154,7 @@ def _is_spaced(words: Sequence[str]) -> bool:
 
 
 def _first_words(text: str) -> list[str]:
-    words: list[str] = _WORD.findall(text[:_MAX_CHARACTERS].lower())
-    return words[:_MAX_WORDS]
+    return _WORD.findall(text[:_MAX_CHARACTERS].lower())[:_MAX_WORDS]
 
 
 def stop_word_share(words: Sequence[str], language: str) -> float:
