@@ -32,7 +32,7 @@ from simlte_st.reading.document import LONG, median_words
 from simlte_st.reading.documents import DocumentReader, Shards
 from simlte_st.training.presets import ONLY_ENCODERS, STATIC_PRESET, Preset, get_preset
 from simlte_st.training.run import Run
-from simlte_st.views.document_stream import shard_order
+from simlte_st.views.corpus import shard_order
 from simlte_st.views.transform import DocSplitTransform
 from simlte_st.words.sentences import Segmenter
 from simlte_st.words.tokens import unknown_id

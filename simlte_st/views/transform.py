@@ -88,6 +88,7 @@ class DocSplitTransform:
 
     Attributes:
         budget: Maximum number of tokens in a view, without special tokens; None for no limit.
+        count_tokens: Counts the model's tokens in sentences.
         callback: Callback that sets the epoch; :func:`~simlte_st.trainer_callbacks` includes it. If the Trainer does
             not have it, every epoch trains on the same views, and a warning is logged.
         report: Counts of the documents of the latest :meth:`attach`; None before the first.
@@ -115,7 +116,7 @@ class DocSplitTransform:
         self.budget = None if model is None else view_budget(model)
         self.callback = EpochClock()
         self.report: CorpusReport | None = None
-        self._count_tokens = estimate_tokens if model is None else tokenizer_counter(model.tokenizer)
+        self.count_tokens = estimate_tokens if model is None else tokenizer_counter(model.tokenizer)
         self._folders: list[tempfile.TemporaryDirectory[str]] = []
         self._document_count = self._view_count = 0
 
@@ -124,7 +125,7 @@ class DocSplitTransform:
 
     def __getstate__(self) -> dict[str, object]:
         """Drop the state that data-loading processes do not need: they draw views but do not segment."""
-        return {**vars(self), "segmenter": None, "_count_tokens": None, "_folders": []}
+        return {**vars(self), "segmenter": None, "count_tokens": None, "_folders": []}
 
     def attach(
         self,
@@ -161,7 +162,7 @@ class DocSplitTransform:
             directory,
             view=self.view,
             segmenter=self.segmenter,
-            count_tokens=self._count_tokens,
+            count_tokens=self.count_tokens,
             hold_out=hold_out,
             progress=progress,
         )
@@ -193,7 +194,7 @@ class DocSplitTransform:
 
     def segment(self, documents: DocumentSource) -> Iterator[SegmentedDocument]:
         """Read and segment documents one by one."""
-        return segment_stream(read_documents(documents), self.segmenter, self._count_tokens)[1]
+        return segment_stream(read_documents(documents), self.segmenter, self.count_tokens)[1]
 
 
 @check_arguments
