@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from simlte_st.arguments import check_arguments
 from simlte_st.errors import DataError
 from simlte_st.extras import require
-from simlte_st.losses.columns import Features
+from simlte_st.losses.base import Features
 
 NotNegative = Annotated[float, Interval(ge=0)]
 

@@ -14,8 +14,17 @@ from simlte_st.arguments import Count, Seed, check_arguments, check_value
 from simlte_st.compat import get_encoder
 from simlte_st.distributed import mean_over_processes
 from simlte_st.errors import DataError, ModelError
-from simlte_st.losses.columns import IGNORE, LABELS, Features, encode_columns, split_embeddings
-from simlte_st.losses.loss_state import BatchMetrics, LossStateMixin, Weight, average_gradient
+from simlte_st.losses.base import (
+    IGNORE,
+    LABELS,
+    BatchMetrics,
+    Features,
+    LossStateMixin,
+    Weight,
+    average_gradient,
+    encode_columns,
+    split_embeddings,
+)
 from simlte_st.losses.masked_language_model import HeadSource, MLMHead, Probability, TokenMasker, make_mlm_head
 from simlte_st.models.passes import right_padded
 

@@ -13,9 +13,8 @@ from torch import Tensor, nn
 from simlte_st.arguments import Count, Seed, check_arguments
 from simlte_st.compat import get_encoder
 from simlte_st.errors import ConfigurationError
-from simlte_st.losses.columns import Features, row_count
-from simlte_st.losses.loss_state import LossStateMixin, Weight, average_gradient
-from simlte_st.losses.masked_language_model import HeadPrecision, chunked_cross_entropy
+from simlte_st.losses.base import Features, HeadPrecision, LossStateMixin, Weight, average_gradient, row_count
+from simlte_st.losses.masked_language_model import chunked_cross_entropy
 
 
 class ReconstructionLoss(HeadPrecision, LossStateMixin):

@@ -20,7 +20,7 @@ from simlte_st.distributed import from_main, main_first, world
 from simlte_st.errors import ConfigurationError
 from simlte_st.files import atomic_path
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
-from simlte_st.losses.columns import Features
+from simlte_st.losses.base import Features
 from simlte_st.losses.masked_language_model import MLMHead, make_mlm_head
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.distillation import distil_base
