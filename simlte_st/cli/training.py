@@ -9,11 +9,10 @@ from typing import Literal
 
 from cyclopts import Parameter
 
-from simlte_st.arguments import Count
+from simlte_st.arguments import Count, Plural
 from simlte_st.cli.app import Options, Result, SourceArgument, command
 from simlte_st.evaluation.compare import compare
 from simlte_st.evaluation.evaluate import evaluate_models
-from simlte_st.evaluation.splits import Sample
 from simlte_st.models.names import OWN_STATIC, PACKAGED_BASE, check_model, usage_example
 from simlte_st.training.train import train
 from simlte_st.views.views import VIEWS, make_view
@@ -123,7 +122,7 @@ def run_evaluate(
 
 @command("demo", aliases={"static": "simlte train --static", "static=False": "simlte train --encoder"})
 def run_demo(
-    options: Options, /, *, output: str = "simlte-demo", documents: Sample | None = None, max_steps: Count | None = None
+    options: Options, /, *, output: str = "simlte-demo", documents: Plural | None = None, max_steps: Count | None = None
 ) -> Iterator[Result]:
     """Train on news articles without their classes, then use them to measure the improvement.
 

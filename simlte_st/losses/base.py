@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import Annotated
 
 import torch
 import torch.distributed
-from annotated_types import Interval
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 from torch.nn import functional
@@ -25,9 +23,6 @@ IGNORE = -100
 
 _MAX_PADDING = 1.125
 """Maximum growth of a batch through padding for which columns are merged, because padding costs time too."""
-
-Weight = Annotated[float, Interval(ge=0)]
-"""Weight of a term of a loss."""
 
 _MAX_ROWS = 1024  # rows of a batch to compare
 

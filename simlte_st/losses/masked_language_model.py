@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
-from annotated_types import Interval
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
@@ -29,9 +28,6 @@ from simlte_st.losses.base import IGNORE, Features, HeadPrecision
 logger = logging.getLogger(__name__)
 
 HeadSource = Literal["auto", "pretrained", "fresh"]
-
-Probability = Annotated[float, Interval(gt=0, le=1)]
-"""Probability of masking a token."""
 
 
 class TokenMasker:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from annotated_types import Interval
 
-from simlte_st.arguments import Count, CountOrZero, Positive, Seed, check_arguments
+from simlte_st.arguments import Count, CountOrZero, NotNegative, Plural, Positive, PositiveShare, Seed, check_arguments
 from simlte_st.distributed import launcher_rank, on_main
 from simlte_st.errors import ConfigurationError
 from simlte_st.extras import check_installed
@@ -32,15 +32,15 @@ def train(
     static: bool | None = None,
     preset: str | Preset = "auto",
     view: View | None = None,
-    batch_size: presets.BatchSize | None = None,
+    batch_size: Plural | None = None,
     learning_rate: Positive | None = None,
     warmup: presets.Warmup | None = None,
     epochs: presets.Epochs | None = None,
     max_steps: Count | None = None,
     scale: Positive | None = None,
     symmetric: bool | None = None,
-    mlm_weight: presets.Weight | None = None,
-    mlm_probability: presets.MaskedShare | None = None,
+    mlm_weight: NotNegative | None = None,
+    mlm_probability: PositiveShare | None = None,
     mlm_input: presets.MLMInput | None = None,
     mini_batch_num_tokens: Count | None = None,
     pooling: presets.Pooling | None = None,

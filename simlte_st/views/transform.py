@@ -12,10 +12,9 @@ import logging
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import torch
-from annotated_types import Interval
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.readers import InputExample
@@ -23,7 +22,7 @@ from torch import nn
 from torch.utils.data import DataLoader
 from transformers import TrainerCallback, TrainerState
 
-from simlte_st.arguments import Count, CountOrZero, Seed, check_arguments
+from simlte_st.arguments import Count, CountOrZero, Plural, Seed, check_arguments
 from simlte_st.compat import view_budget
 from simlte_st.errors import EmptyCorpusError
 from simlte_st.prompts import document_prompt
@@ -245,7 +244,7 @@ def docsplit_objectives(
     loss: nn.Module,
     *,
     epochs: Count = 1,
-    batch_size: Annotated[int, Interval(ge=2)] = 36,
+    batch_size: Plural = 36,
     view: View | None = None,
     seed: Seed = 0,
     model: SentenceTransformer | None = None,
