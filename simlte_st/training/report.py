@@ -19,7 +19,7 @@ from simlte_st.models.names import shown_base
 from simlte_st.models.vectors import unit_rows
 from simlte_st.reading.columns import document_title
 from simlte_st.reading.document import Document
-from simlte_st.training.choose_model import ModelChoice
+from simlte_st.training.finish import ModelChoice
 from simlte_st.training.load_corpus import TrainingCorpus
 from simlte_st.training.prepare_model import TrainingSetup
 from simlte_st.training.result import TrainingResult

@@ -183,11 +183,10 @@ def train(
 
     documents = check() if launcher_rank()[1] == 1 else None  # with several processes, the main one checks later
 
-    from simlte_st.training.choose_model import choose_model  # takes seconds to import
+    from simlte_st.training.finish import choose_model, save  # takes seconds to import
     from simlte_st.training.fit import fit
     from simlte_st.training.load_corpus import load_corpus
     from simlte_st.training.prepare_model import choose_base, prepare_model
-    from simlte_st.training.save import save
 
     with open_run(Path(output), device=device, bf16=bf16, seed=seed, progress=progress, resume=resume) as run:
         if documents is None:
