@@ -25,6 +25,9 @@ R = TypeVar("R")
 Count = Annotated[int, Interval(ge=1, le=2**31 - 1)]
 """A whole number of at least 1; some libraries store it in 32 bits."""
 
+Plural = Annotated[int, Interval(ge=2, le=2**31 - 1)]
+"""A whole number of at least 2."""
+
 CountOrZero = Annotated[int, Interval(ge=0, le=2**31 - 1)]
 """A whole number of at least 0."""
 
@@ -34,8 +37,14 @@ Seed = Annotated[int, Interval(ge=0, le=2**32 - 1)]
 Positive = Annotated[float, Interval(gt=0)]
 """A number above 0."""
 
+NotNegative = Annotated[float, Interval(ge=0)]
+"""A number of at least 0."""
+
 Share = Annotated[float, Interval(ge=0, le=1)]
 """A share or probability, from 0 to 1."""
+
+PositiveShare = Annotated[float, Interval(gt=0, le=1)]
+"""A share or probability above 0, up to 1."""
 
 _LISTS = (Iterable, Sequence, list)
 _NAMES = {str: "a string", bool: "True or False", os.PathLike: "a path", Callable: "a function", Mapping: "a mapping"}

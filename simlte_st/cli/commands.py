@@ -10,11 +10,11 @@ from typing import Literal
 
 from cyclopts import Parameter
 
-from simlte_st.arguments import Count
+from simlte_st.arguments import Count, Plural
 from simlte_st.cli.app import Options, Result, SourceArgument, command
 from simlte_st.evaluation.compare import compare
 from simlte_st.evaluation.evaluate import evaluate_models
-from simlte_st.evaluation.splits import Sample, sample_documents, split_by_label
+from simlte_st.evaluation.splits import sample_documents, split_by_label
 from simlte_st.exploration.explore import explore
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.distillation import to_static
@@ -278,7 +278,7 @@ def run_export(options: Options, model: str, /, *, output: str) -> Result:
 
 @command("demo", aliases={"static": "simlte train --static", "static=False": "simlte train --encoder"})
 def run_demo(
-    options: Options, /, *, output: str = "simlte-demo", documents: Sample | None = None, max_steps: Count | None = None
+    options: Options, /, *, output: str = "simlte-demo", documents: Plural | None = None, max_steps: Count | None = None
 ) -> Iterator[Result]:
     """Train on news articles without their classes, then use them to measure the improvement.
 

@@ -21,8 +21,7 @@ from simlte_st.models.names import shown_base, warn_of_second_lsa
 from simlte_st.progress import progress_bar
 from simlte_st.prompts import document_prompt
 from simlte_st.reading.document import DocumentSource
-from simlte_st.reading.documents import read_documents
-from simlte_st.reading.reader import ReadReport
+from simlte_st.reading.documents import ReadReport, read_documents
 from simlte_st.words.tokens import TOKENIZED_CHARACTERS, in_batches, special_ids, token_ids, vocabulary_size
 
 if TYPE_CHECKING:

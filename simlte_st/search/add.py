@@ -23,8 +23,7 @@ from simlte_st.models.parts import Part, PartEncoder, Parts
 from simlte_st.models.vectors import unit_rows
 from simlte_st.progress import TextBar
 from simlte_st.reading.document import Document, content_id, peek
-from simlte_st.reading.documents import DocumentReader
-from simlte_st.reading.reader import ReadReport
+from simlte_st.reading.documents import DocumentReader, ReadReport
 from simlte_st.search.encoder import Encoder, IndexSettings
 from simlte_st.search.schema import MAX_COLUMNS, Metadata, own_schema
 from simlte_st.search.store import PUNKT_FILE, Store, text_hash

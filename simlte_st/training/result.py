@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from simlte_st.errors import format_count
-from simlte_st.reading.reader import format_reason
+from simlte_st.reading.documents import format_reason
 from simlte_st.training.run import trained_path
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from losses_support import columns_of, cut
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.losses import column_merging_disabled
 
-from simlte_st.losses.columns import IGNORE, LABELS, encode_columns, merge_columns, split_embeddings
+from simlte_st.losses.base import IGNORE, LABELS, encode_columns, merge_columns, split_embeddings
 from simlte_st.losses.masked_language_model import TokenMasker
 
 

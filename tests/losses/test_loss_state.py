@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from simlte_st.losses.loss_state import BatchMetrics
+from simlte_st.losses.base import BatchMetrics
 
 
 def naive(anchors: Tensor, positives: Tensor) -> dict[str, float]:
