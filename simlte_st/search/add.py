@@ -173,10 +173,10 @@ class IndexWriter:
             raise ConfigurationError("Only part of the documents was read (limit=): sync=True would remove the others.")
         missing = [doc_id for doc_id in self.store.ids() if doc_id not in ids]
         prefixes = tuple(name for name in reader.unread if not name or name.endswith("/"))
-        kept = [doc_id for doc_id in missing if doc_id in reader.unread or doc_id.startswith(prefixes)]
-        removed = sorted({*missing} - {*kept})
+        unread = [doc_id for doc_id in missing if doc_id in reader.unread or doc_id.startswith(prefixes)]
+        removed = sorted({*missing} - {*unread})
         self.store.delete(removed)
-        self.report.kept, self.report.removed = kept, len(removed)
+        self.report.kept, self.report.removed = unread, len(removed)
 
     def learn_columns(self, documents: Iterable[Document]) -> None:
         """Add new columns of metadata."""
