@@ -182,7 +182,8 @@ def _joined_words(chunk: str) -> Sequence[str]:
     plain = chunk.rstrip(_BEHIND).lstrip(_BEFORE)
     if plain.isascii() and plain.isalnum():
         return (plain,)
-    return WORD.findall(chunk if chunk.isascii() else unicodedata.normalize("NFKC", chunk))
+    words: list[str] = WORD.findall(chunk if chunk.isascii() else unicodedata.normalize("NFKC", chunk))
+    return words
 
 
 def _has_symbol(word: str) -> bool:

@@ -154,7 +154,8 @@ def _is_spaced(words: Sequence[str]) -> bool:
 
 
 def _first_words(text: str) -> list[str]:
-    return _WORD.findall(text[:_MAX_CHARACTERS].lower())[:_MAX_WORDS]
+    words: list[str] = _WORD.findall(text[:_MAX_CHARACTERS].lower())
+    return words[:_MAX_WORDS]
 
 
 def stop_word_share(words: Sequence[str], language: str) -> float:

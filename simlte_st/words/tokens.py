@@ -123,7 +123,8 @@ def counted_ids(tokenizer: Tokenizer, texts: Sequence[str], once: bool = True) -
 def group_sums(values: Ints, sizes: ArrayLike) -> Ints:
     """Return the sums of consecutive groups of values with these sizes."""
     sums_before = np.concatenate([[0], np.cumsum(values)])
-    return np.diff(sums_before[np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])])
+    sums: Ints = np.diff(sums_before[np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])])
+    return sums
 
 
 def _encode(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Ints, Ints, Ints]:
