@@ -201,8 +201,7 @@ class DocumentReader:
 
     def _make_document(self, row: Row, ids: dict[int, int] | None, report: ReadReport) -> Document | None:
         """Return the document of a row; None, with the reason counted, if it is unusable."""
-        text = row.text
-        if not isinstance(text, str):
+        if not isinstance(text := row.text, str):
             report.note(report.skipped, NOT_A_STRING, row.where, type(text).__name__)
             return None
         text = str(text)  # numpy's strings are a subclass of str

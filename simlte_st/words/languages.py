@@ -138,8 +138,7 @@ def _detect_languages(texts: Sequence[str]) -> list[str]:
 
 def _detect_language(text: str) -> str | None:
     """Return the language of a text; None if it has few words or few stop words."""
-    words = _first_words(text)
-    if len(words) < _MIN_WORDS:
+    if len(words := _first_words(text)) < _MIN_WORDS:
         return None
     code, probability = _identifier().classify(text[:_MAX_CHARACTERS])
     language: str = _VARIETIES.get(code, code)
@@ -154,7 +153,8 @@ def _is_spaced(words: Sequence[str]) -> bool:
 
 
 def _first_words(text: str) -> list[str]:
-    return [*_WORD.findall(text[:_MAX_CHARACTERS].lower())][:_MAX_WORDS]
+    words: list[str] = _WORD.findall(text[:_MAX_CHARACTERS].lower())
+    return words[:_MAX_WORDS]
 
 
 def stop_word_share(words: Sequence[str], language: str) -> float:

@@ -178,8 +178,7 @@ def make_segmenter(
         return segmenter
     if segmenter != "punkt":
         raise ConfigurationError(f"Unknown segmenter {segmenter!r}: use 'punkt' or a callable.")
-    english = PunktSegmenter.installed()
-    if english is None:
+    if (english := PunktSegmenter.installed()) is None:
         return PunktSegmenter.learn(sample())
     from simlte_st.words.languages import PUNKT, LanguageFinder
 
