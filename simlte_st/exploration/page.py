@@ -160,11 +160,11 @@ def map_figure(places: Floats) -> dict[str, object]:
     points = figure.scatter("x", "y", source=documents, size=6, color="gray", line_color=None, name="points")
     points.nonselection_glyph = points.selection_glyph = None  # the script fades points
     figure.scatter("x", "y", source=marks, size="size", fill_color=None, line_width=2, name="marks")
-    # The script measures names in this font.
-    font = {"text_font": {"value": "sans-serif"}, "text_font_size": "12px", "text_font_style": "bold"}
+    font = {"text_font_size": "12px", "text_font_style": "bold"}
     position = {"x_offset": "aside", "y_offset": "lower", "text_align": "center", "text_baseline": "middle"}
     box = {"background_fill_alpha": 0.75, "padding": 3, "border_radius": 3}
-    figure.text("x", "y", "text", source=names, name="names", **font, **position, **box)
+    names_font = {"value": "sans-serif"}  # the script measures names in this font
+    figure.text("x", "y", "text", source=names, name="names", text_font=names_font, **font, **position, **box)
     wheel, lasso = models.WheelZoomTool(), models.LassoSelectTool(renderers=[points], continuous=False)
     hover = models.HoverTool(renderers=[points], tooltips=_TIP, point_policy="snap_to_data", attachment="horizontal")
     hover.limit = 1  # one tooltip where many points overlap
