@@ -6,7 +6,7 @@ import copy
 import os
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from sentence_transformers import SentenceTransformer
@@ -15,9 +15,10 @@ from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedMode
 from simlte_st import compat
 from simlte_st.arguments import Count, check_arguments
 from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.longformer import modeling
+from simlte_st.longformer import SimlteLongformerConfig, SimlteLongformerForMaskedLM, SimlteLongformerModel
+from simlte_st.longformer.modeling import GlobalTokens
 
-Longformer = modeling.SimlteLongformerModel | modeling.SimlteLongformerForMaskedLM
+Longformer: TypeAlias = SimlteLongformerModel | SimlteLongformerForMaskedLM
 
 MAX_LENGTH = 4096
 """Default maximum length of a converted model in tokens, as in the papers."""
@@ -38,7 +39,7 @@ _FIELDS = (
 
 def save_as_longformer(
     model: SentenceTransformer, path: Path, max_length: int | None = None, *, tuned: bool,
-    attention_window: int | list[int] | None = None, global_tokens: modeling.GlobalTokens | None = None,
+    attention_window: int | list[int] | None = None, global_tokens: GlobalTokens | None = None,
 ) -> None:  # fmt: skip
     """Save a copy of a model with a Longformer as its encoder, and with the checkpoint's MLM head, if any.
 
@@ -73,7 +74,7 @@ def convert_to_longformer(
     model_or_path: PreTrainedModel | str | os.PathLike[str],
     max_length: Count = MAX_LENGTH,
     attention_window: int | list[int] = 512,
-    global_tokens: modeling.GlobalTokens = "cls",
+    global_tokens: GlobalTokens = "cls",
 ) -> Longformer:
     """Turn an encoder with absolute positions (BERT, MiniLM, RoBERTa, XLM-R, ELECTRA) into a Longformer.
 
@@ -120,7 +121,7 @@ def convert_to_longformer(
     pad = source.config.pad_token_id
     fields = {name: getattr(source.config, name) for name in _FIELDS if hasattr(source.config, name)}
     fields |= {"attention_window": attention_window, "max_position_embeddings": max_length + pad + 1}
-    config = modeling.SimlteLongformerConfig(global_tokens, **fields)
+    config = SimlteLongformerConfig(global_tokens, **fields)
     table = encoder["embeddings.position_embeddings.weight"]
     learned = table[pad + 1 :] if shifted else table
     # Tokens never use the positions up to that of padding.
@@ -131,7 +132,7 @@ def convert_to_longformer(
 
     converted: Longformer
     if with_head:
-        converted = modeling.SimlteLongformerForMaskedLM(config)
+        converted = SimlteLongformerForMaskedLM(config)
         weights = {f"longformer.{name}": weight for name, weight in encoder.items() if not name.startswith("pooler.")}
         for part in ("dense", "layer_norm", "decoder"):
             for kind in ("weight", "bias"):
@@ -139,7 +140,7 @@ def convert_to_longformer(
         # These heads have a second bias, which equals the decoder's or is unused.
         weights["lm_head.bias"] = weights["lm_head.decoder.bias"]
     else:
-        converted = modeling.SimlteLongformerModel(config, add_pooling_layer="pooler.dense.weight" in encoder)
+        converted = SimlteLongformerModel(config, add_pooling_layer="pooler.dense.weight" in encoder)
         weights = encoder
     converted.load_state_dict(weights)
     converted.tie_weights()
@@ -148,15 +149,13 @@ def convert_to_longformer(
     return converted
 
 
-def adopt_longformer(name: str, global_tokens: modeling.GlobalTokens) -> Longformer:
+def adopt_longformer(name: str, global_tokens: GlobalTokens) -> Longformer:
     """Load a stock Longformer into this package's class, with its MLM head, if any."""
-    load: Any = modeling.SimlteLongformerForMaskedLM.from_pretrained
+    load: Any = SimlteLongformerForMaskedLM.from_pretrained
     with compat.quiet_transformers():
         with_head, info = load(name, output_loading_info=True, global_tokens=global_tokens)
         complete = not info["missing_keys"]
-        return (
-            with_head if complete else modeling.SimlteLongformerModel.from_pretrained(name, global_tokens=global_tokens)
-        )
+        return with_head if complete else SimlteLongformerModel.from_pretrained(name, global_tokens=global_tokens)
 
 
 def _load(path: str | os.PathLike[str]) -> PreTrainedModel:
