@@ -25,8 +25,7 @@ from benchmarks.embeddings import set_means
 from benchmarks.grid.experiments import CLASSIFICATION
 from benchmarks.grid.page import docsplit_gains
 from benchmarks.grid.printed import papers_gains
-from benchmarks.linking.page import score_cells
-from benchmarks.linking.printed import AVERAGES
+from benchmarks.linking.page import AVERAGES, score_cells
 from benchmarks.nli.page import claim_cells, read_scores
 from benchmarks.pages import fill
 from benchmarks.records import RESULTS, mean_deviation, percent

@@ -153,42 +153,21 @@ def map_figure(places: Floats) -> dict[str, object]:
     documents = models.ColumnDataSource({"x": places[:, 0], "y": places[:, 1]})
     marks = models.ColumnDataSource({"x": [], "y": [], "size": []})
     names = models.ColumnDataSource({"x": [], "y": [], "text": [], "aside": [], "lower": []})
-    figure = html.clear_figure(
-        sizing_mode="stretch_both",
-        output_backend="webgl",  # bokeh falls back to a canvas
-        match_aspect=True,
-        toolbar_location="above",
-    )
+    figure = html.clear_figure(sizing_mode="stretch_both", match_aspect=True, toolbar_location="above")
+    figure.output_backend = "webgl"  # bokeh falls back to a canvas
     figure.axis.visible = False
     figure.grid.visible = False
     points = figure.scatter("x", "y", source=documents, size=6, color="gray", line_color=None, name="points")
     points.nonselection_glyph = points.selection_glyph = None  # the script fades points
     figure.scatter("x", "y", source=marks, size="size", fill_color=None, line_width=2, name="marks")
-    figure.text(
-        "x",
-        "y",
-        "text",
-        source=names,
-        name="names",
-        text_font={"value": "sans-serif"},  # the script measures names in this font
-        text_font_size="12px",
-        text_font_style="bold",
-        x_offset="aside",
-        y_offset="lower",
-        text_align="center",
-        text_baseline="middle",
-        background_fill_alpha=0.75,
-        padding=3,
-        border_radius=3,
-    )
+    font = {"text_font_size": "12px", "text_font_style": "bold"}
+    position = {"x_offset": "aside", "y_offset": "lower", "text_align": "center", "text_baseline": "middle"}
+    box = {"background_fill_alpha": 0.75, "padding": 3, "border_radius": 3}
+    names_font = {"value": "sans-serif"}  # the script measures names in this font
+    figure.text("x", "y", "text", source=names, name="names", text_font=names_font, **font, **position, **box)
     wheel, lasso = models.WheelZoomTool(), models.LassoSelectTool(renderers=[points], continuous=False)
-    hover = models.HoverTool(
-        renderers=[points],
-        tooltips=_TIP,
-        point_policy="snap_to_data",
-        attachment="horizontal",
-        limit=1,  # one tooltip where many points overlap
-    )
+    hover = models.HoverTool(renderers=[points], tooltips=_TIP, point_policy="snap_to_data", attachment="horizontal")
+    hover.limit = 1  # one tooltip where many points overlap
     figure.add_tools(models.PanTool(), wheel, models.BoxZoomTool(), lasso, hover, models.ResetTool())
     figure.toolbar.active_scroll = wheel
     return html.figure_json(figure)

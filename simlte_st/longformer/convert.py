@@ -24,13 +24,8 @@ MAX_LENGTH = 4096
 """Default maximum length of a converted model in tokens, as in the papers."""
 
 # Model type to the weight prefix in its ForMaskedLM, and whether positions begin at pad_token_id + 1 rather than 0.
-_FAMILIES = {
-    "bert": ("bert.", False),
-    "electra": ("electra.", False),
-    "roberta": ("roberta.", True),
-    "camembert": ("roberta.", True),
-    "xlm-roberta": ("roberta.", True),
-}
+_FAMILIES = {"bert": ("bert.", False), "electra": ("electra.", False)}
+_FAMILIES |= dict.fromkeys(("roberta", "camembert", "xlm-roberta"), ("roberta.", True))
 
 _LOCAL = re.compile(r"(\.attention\.self\.(?:query|key|value))\.")
 

@@ -35,14 +35,8 @@ logger = logging.getLogger(__name__)
 Segment = Callable[[Document], SegmentedDocument]
 """Splits a document into sentences."""
 
-SCHEMA = pa.schema(
-    {
-        "id": pa.string(),
-        "sentences": pa.list_(pa.string()),
-        "paragraphs": pa.list_(pa.int32()),
-        "tokens": pa.list_(pa.int32()),
-    }
-)
+_NUMBERS = pa.list_(pa.int32())
+SCHEMA = pa.schema({"id": pa.string(), "sentences": pa.list_(pa.string()), "paragraphs": _NUMBERS, "tokens": _NUMBERS})
 """Columns of a corpus: the attributes of a :class:`~simlte_st.reading.document.SegmentedDocument`."""
 
 TOO_SHORT = "too short for two views"
