@@ -83,18 +83,13 @@ def with_printed(cells: pd.DataFrame, printed: pd.DataFrame, digits: int = 1) ->
 def retrieval_cells(systems: Mapping[str, Mapping[str, float]]) -> pd.DataFrame:
     """Return the cells of retrieval metrics by system, with their intervals."""
     metrics = {"R@10": "recall@10", "R@100": "recall@100", "MRR": "mrr"}
-    return pd.DataFrame(
-        {
-            title: {name: with_interval(values, metric) for name, values in systems.items()}
-            for title, metric in metrics.items()
-        }
-    )
+    rows = {name: {title: with_interval(row, key) for title, key in metrics.items()} for name, row in systems.items()}
+    return pd.DataFrame(rows).T
 
 
 TEMPLATES.globals["machines"] = environment_lines
-TEMPLATES.filters.update(
-    table=table, commas="{:,.0f}".format, percent=percent, with_interval=with_interval, shell=shlex.join
-)
+TEMPLATES.filters.update(table=table, percent=percent, with_interval=with_interval, shell=shlex.join)
+TEMPLATES.filters.update(commas="{:,.0f}".format, signed_percent="{:+.1%}".format)
 
 
 def render(name: str, record: Mapping[str, Any]) -> str:

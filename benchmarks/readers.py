@@ -16,8 +16,7 @@ from simlte_st.compat import readable_tokens
 from simlte_st.evaluation.scores import fit_tfidf
 from simlte_st.files import atomic_path
 from simlte_st.models.loading import load_model
-from simlte_st.models.lsa import DIMENSION
-from simlte_st.models.word_vectors import scaling
+from simlte_st.models.lsa import DIMENSION, scaling
 from simlte_st.modules import to_chunk_mean
 
 

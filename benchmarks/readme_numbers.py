@@ -25,18 +25,19 @@ from benchmarks.embeddings import set_means
 from benchmarks.grid.experiments import CLASSIFICATION
 from benchmarks.grid.page import docsplit_gains
 from benchmarks.grid.printed import papers_gains
-from benchmarks.linking.page import score_cells
-from benchmarks.linking.printed import AVERAGES
+from benchmarks.linking.page import AVERAGES, score_cells
 from benchmarks.nli.page import claim_cells, read_scores
 from benchmarks.pages import fill
 from benchmarks.records import RESULTS, mean_deviation, percent
 from benchmarks.speed import STOCK
 from benchmarks.timing import ratio
 from simlte_st.files import read_json
+from simlte_st.models.names import OWN_MODELS
 from simlte_st.reading.document import LONG
 
 CHECKOUT = Path(__file__).parent.parent
 FIGURE = CHECKOUT / "docs" / "gain.svg"
+WEIGHTS = CHECKOUT / "simlte_st" / "models" / "weights"
 MARKED = re.compile(r"(<!-- numbers: (\S+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 ROWS = (static.TFIDF, static.LSA, static.AT_256, static.ADAPTED_256, static.TRAINED_LSA)
 """The rows of the page on static embeddings that the README shows."""
@@ -70,19 +71,21 @@ def gain() -> Values:
 @cache
 def judge_unseen(part: Callable[[str, trust.Entry], str]) -> list[trust.Judgement]:
     """Judge the bank's encoders with regressions fitted on all other parts."""
-    return trust.left_out(trust.of_kind(load("verdict")["judged"], False), part)
+    return trust.left_out(trust.select_kind(load("verdict")["judged"], False), part)
 
 
 def count_verdicts() -> Values:
     """Count how often labels agreed with a verdict of "helped"."""
-    parts = (trust.of_set, trust.family)
-    by_set, by_family = ([judgement.entry for judgement in judge_unseen(part) if judgement.helped] for part in parts)
+    by_set, by_family = (
+        [judgement.entry for judgement in judge_unseen(part) if judgement.says_helped]
+        for part in (trust.set_name, trust.recipe_family)
+    )
     return {
-        "models": len(judge_unseen(trust.of_set)),
+        "models": len(judge_unseen(trust.set_name)),
         "helped": len(by_set),
-        "sets": trust.counted(by_set),
-        "documents": trust.counted(by_set, documents.record()["wider"]),
-        "families": trust.counted(by_family),
+        "sets": trust.count_outcomes(by_set),
+        "documents": trust.count_outcomes(by_set, documents.read_record()["wider"]),
+        "families": trust.count_outcomes(by_family),
     }
 
 
@@ -98,26 +101,15 @@ def second_base() -> Values:
     """Return the gains with another base, and the verdict's probability."""
     base = "all-mpnet-base-v2"
     judged = {name: entries for name, entries in load("verdict")["judged"].items() if name.endswith(base)}
-    chances = {id(judgement.entry): judgement.probability for judgement in judge_unseen(trust.of_set)}
+    chances = {id(judgement.entry): judgement.probability for judgement in judge_unseen(trust.set_name)}
     table = gains(judged, chances).query(f"recipe == {PRESET!r} and outcome == {FEW!r}")
     return {"base": base, "gains": table.assign(set=table["set"].str.removesuffix(f", {base}"))}
-
-
-def language_model() -> Values:
-    """Return DocSplit's gains over SimCSE from a language model, with few labels and with all."""
-    pretrained, adapted = load("paper_400_steps/paper")["gains"], load("own_documents")["gains"]
-    return {
-        "gains": [pretrained["docsplit-no-mlm over simcse"][experiment] for experiment in CLASSIFICATION],
-        "papers": [papers_gains(experiment).mean() for experiment in CLASSIFICATION],
-        "simcse": [adapted["docsplit-no-mlm over simcse"][experiment]["gain"] for experiment in CLASSIFICATION],
-        "base": [adapted["docsplit-no-mlm over base-cls"][experiment]["gain"] for experiment in CLASSIFICATION],
-    }
 
 
 def gain_over_simcse(name: str) -> pd.DataFrame:
     """Return the cells of DocSplit's gain over SimCSE in the papers' experiments beside the papers' own."""
     _, ours, papers = docsplit_gains(load(name)["gains"])
-    return pd.concat([table[experiment] for experiment in CLASSIFICATION for table in (ours, papers)], axis=1)
+    return pd.concat([table[probe] for probe in CLASSIFICATION for table in (ours, papers)], axis=1)
 
 
 def static_gain() -> Values:
@@ -141,6 +133,7 @@ def block_texts() -> dict[str, str]:
     averages, systems = score_cells(load("ast"))["mAP"], load("search")["systems"]
     text = fill(
         "numbers.md",
+        adapted=load("own_documents")["gains"],
         ast={
             "here": averages,
             "paper": AVERAGES["mAP"].reindex(averages.index).map("{:.1f}".format, na_action="ignore").fillna(""),
@@ -149,14 +142,16 @@ def block_texts() -> dict[str, str]:
         commands=COMMANDS,
         corpus_size=load("corpus_size"),
         gain=gain(),
-        language_model=language_model(),
         languages=language_scores(),
         models=models.summary(load("models")).fillna(""),
         mrr={name: search.mean_reciprocal_ranks(search.read_ranks(cells)) for name, cells in systems.items()},
+        printed_gains={probe: papers_gains(probe).mean() for probe in CLASSIFICATION},
         paper=gain_over_simcse("paper"),
         paper_longer=gain_over_simcse("paper_400_steps/paper"),
+        pretrained=load("paper_400_steps/paper")["gains"]["docsplit-no-mlm over simcse"],
         rerank_seconds=search.median_seconds(systems["simlte-static, rerank"]),
         second_base=second_base(),
+        shipped={name: sum(file.stat().st_size for file in (WEIGHTS / name).iterdir()) / 1e6 for name in OWN_MODELS},
         similarities=static.costs(load("static"))["STS-B"],
         speed=speedups(),
         static_gain=static_gain(),

@@ -36,7 +36,7 @@ from simlte_st.data import Document
 from simlte_st.files import read_json
 from simlte_st.models.loading import load_model
 from simlte_st.models.names import PACKAGED_BASE
-from simlte_st.search.query import Mode
+from simlte_st.search.hits import Mode
 
 QUESTIONS = Path(__file__).parent / "datasets" / "pep_questions.json"
 DOCUMENTS, QUERIES, FIRST = 500, 150, 100

@@ -2,7 +2,7 @@
 
     python examples/demo.py --output simlte-demo
 
-The code is ``run_demo`` in ``simlte_st/cli/training.py``. Base model and documents come from PyPI packages (extra
+The code is ``run_demo`` in ``simlte_st/cli/commands.py``. Base model and documents come from PyPI packages (extra
 ``demo``). Training never sees the classes of the articles; they measure the result on held-out articles.
 """
 

@@ -25,6 +25,9 @@ R = TypeVar("R")
 Count = Annotated[int, Interval(ge=1, le=2**31 - 1)]
 """A whole number of at least 1; some libraries store it in 32 bits."""
 
+Plural = Annotated[int, Interval(ge=2, le=2**31 - 1)]
+"""A whole number of at least 2."""
+
 CountOrZero = Annotated[int, Interval(ge=0, le=2**31 - 1)]
 """A whole number of at least 0."""
 
@@ -34,8 +37,14 @@ Seed = Annotated[int, Interval(ge=0, le=2**32 - 1)]
 Positive = Annotated[float, Interval(gt=0)]
 """A number above 0."""
 
+NotNegative = Annotated[float, Interval(ge=0)]
+"""A number of at least 0."""
+
 Share = Annotated[float, Interval(ge=0, le=1)]
 """A share or probability, from 0 to 1."""
+
+PositiveShare = Annotated[float, Interval(gt=0, le=1)]
+"""A share or probability above 0, up to 1."""
 
 _LISTS = (Iterable, Sequence, list)
 _NAMES = {str: "a string", bool: "True or False", os.PathLike: "a path", Callable: "a function", Mapping: "a mapping"}
@@ -125,7 +134,9 @@ def _fits(value: Any, kind: object, bounds: Interval | None) -> bool:
         return value is None
     if kind in (int, float):
         is_number = isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool)
-        return is_number and math.isfinite(value) and _is_within(value, bounds)
+        limits = ((getattr(bounds, name, None), compare) for name, (_, compare) in _BOUNDS.items())
+        is_number = is_number and math.isfinite(value)
+        return is_number and all(limit is None or compare(value, limit) for limit, compare in limits)
     if plain in _LISTS and choices:
         is_list = hasattr(value, "__iter__" if plain is Iterable else "__len__")
         is_list = is_list and not isinstance(value, (str, bytes, Mapping)) and getattr(value, "ndim", 1) == 1
@@ -139,11 +150,6 @@ def _fits(value: Any, kind: object, bounds: Interval | None) -> bool:
     if kind is Any or not (is_builtin or is_ours or plain in (str, bool, Callable, Mapping, os.PathLike)):
         return True
     return isinstance(plain, type) and isinstance(value, plain)
-
-
-def _is_within(number: Any, bounds: Interval | None) -> bool:
-    limits = ((getattr(bounds, name, None), compare) for name, (_, compare) in _BOUNDS.items())
-    return all(limit is None or compare(number, limit) for limit, compare in limits)
 
 
 def _describe_type(kind: object, bounds: Interval | None) -> str:

@@ -41,12 +41,7 @@ MLM_HEADS: dict[str, tuple[str, str, str, str]] = {
         "cls.predictions.transform.dense", "cls.predictions.transform.transform_act_fn",
         "cls.predictions.transform.LayerNorm", "cls.predictions.decoder",
     ),
-    "roberta": _LM_HEAD,
-    "xlm-roberta": _LM_HEAD,
-    "camembert": _LM_HEAD,
-    "longformer": _LM_HEAD,
-    "simlte_longformer": _LM_HEAD,
-    "mpnet": _LM_HEAD,
+    **dict.fromkeys(("roberta", "xlm-roberta", "camembert", "longformer", "simlte_longformer", "mpnet"), _LM_HEAD),
     "distilbert": ("vocab_transform", "activation", "vocab_layer_norm", "vocab_projector"),
     "electra": (
         "generator_predictions.dense", "generator_predictions.activation", "generator_predictions.LayerNorm",
@@ -59,10 +54,8 @@ MLM_HEADS: dict[str, tuple[str, str, str, str]] = {
 NO_LIMIT = 10**9
 """Lengths from here on mean "no limit": transformers uses ``VERY_LARGE_INTEGER``, 1e30."""
 
-_STATIC_NAMES = tuple(
-    f"sentence_transformers.{place}.StaticEmbedding"
-    for place in ("models", "models.StaticEmbedding", "sentence_transformer.modules.static_embedding")
-)
+_STATIC_PLACES = ("models", "models.StaticEmbedding", "sentence_transformer.modules.static_embedding")
+_STATIC_NAMES = tuple(f"sentence_transformers.{place}.StaticEmbedding" for place in _STATIC_PLACES)
 """Names of sentence-transformers' static embedding in ``modules.json``."""
 
 _RANDOM = re.compile(r"^(?!(?:.+\.)?pooler\.)([^|\n]+?) +\| \S*(?:MISSING|MISMATCH|CONVERSION)", re.MULTILINE)
@@ -126,10 +119,8 @@ def untruncated_lengths(model: SentenceTransformer, features: Features) -> list[
         return None
     special = reserved_tokens(model, "")
     # Truncated tokens are in overflowing encodings, each with its own special tokens and padding.
-    return [
-        sum(sum(piece.attention_mask) - special for piece in (encoding, *encoding.overflowing))
-        for encoding in encodings
-    ]
+    texts = ((encoding, *encoding.overflowing) for encoding in encodings)
+    return [sum(sum(piece.attention_mask) - special for piece in pieces) for pieces in texts]
 
 
 def calls_forward(model: SentenceTransformer) -> bool:
@@ -329,11 +320,6 @@ def with_encoder(transformer: Transformer, encoder: PreTrainedModel) -> Transfor
     assert any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
     module.unpad_inputs = transformer.unpad_inputs  # the setter checks whether the new encoder supports it
     return module
-
-
-def forget_model_card_text(model: SentenceTransformer) -> None:
-    """Let a model write a new card instead of the one it was loaded with."""
-    model._model_card_text = None
 
 
 @contextmanager

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 from simlte_st.errors import ConfigurationError, TrainingInterrupted
 
 if TYPE_CHECKING:
-    import torch
-    import torch.distributed as dist
+    import torch.distributed
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -31,7 +30,7 @@ PATIENCE = timedelta(days=30)
 HEAD_START = 3.0
 """Seconds that other processes wait for the main one to print a common error: the launcher stops all when one ends."""
 
-_group: dist.ProcessGroup | None = None  # for waiting; created by connect_processes()
+_group: torch.distributed.ProcessGroup | None = None  # for waiting; created by connect_processes()
 
 
 def launcher_rank() -> tuple[int, int]:
@@ -78,8 +77,7 @@ def connect_processes(device: str | None) -> str | None:
     import logging
     import warnings
 
-    import torch
-    import torch.distributed as dist
+    import torch.distributed
     from accelerate import PartialState  # type: ignore[import-untyped]
     from datasets import disable_progress_bars
     from transformers.utils import logging as transformers_logging
@@ -91,7 +89,7 @@ def connect_processes(device: str | None) -> str | None:
     on_cpu = os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true", "yes") or not torch.cuda.is_available()
     state = PartialState(cpu=device == "cpu" or (device is None and on_cpu))
     if _group is None:
-        _group = dist.new_group(backend="gloo", timeout=PATIENCE)
+        _group = torch.distributed.new_group(backend="gloo", timeout=PATIENCE)
         if not is_main():
             for library in ("simlte_st", "sentence_transformers"):
                 logging.getLogger(library).setLevel(logging.CRITICAL)
@@ -187,11 +185,10 @@ def max_over_processes(number: int) -> int:
     """Return the maximum of a number over all processes, each of which must call this function."""
     if world() == 1:
         return number
-    import torch
-    import torch.distributed as dist
+    import torch.distributed
 
     value = torch.tensor(number)
-    dist.all_reduce(value, op=dist.ReduceOp.MAX, group=_group)
+    torch.distributed.all_reduce(value, op=torch.distributed.ReduceOp.MAX, group=_group)
     return int(value)
 
 
@@ -204,11 +201,10 @@ def mean_over_processes(number: float, device: torch.device) -> float:
     """Return the mean of a number over all processes, each of which must call this function."""
     if not is_connected() or world() == 1:
         return number
-    import torch
-    import torch.distributed as dist
+    import torch.distributed
 
     value = torch.tensor(float(number), device=device, dtype=torch.float64)
-    dist.all_reduce(value)
+    torch.distributed.all_reduce(value)
     return float(value) / world()
 
 

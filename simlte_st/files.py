@@ -32,7 +32,6 @@ def home() -> Path:
     return Path(folder).expanduser().absolute() if folder else user_cache_path("simlte_st", appauthor=False)
 
 
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 _HOLDER = ".tmp"
 _LOCK = ".lock"
 
@@ -72,7 +71,7 @@ def atomic_path(target: str | os.PathLike[str], *siblings: Path) -> Iterator[Pat
 
 def refuse_full_disk(target: object, error: Exception) -> None:
     """Raise a :class:`DiskFullError` if an error of any library means that the disk is full."""
-    if getattr(error, "errno", None) in _FULL or os.strerror(errno.ENOSPC) in str(error):
+    if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or os.strerror(errno.ENOSPC) in str(error):
         raise DiskFullError(f"{target} cannot be written: the disk is full. Free some space.") from error
 
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import LongformerConfig, PreTrainedModel
 
-from simlte_st.longformer import SimlteLongformerConfig, SimlteLongformerModel, attention, varlen
+from simlte_st.longformer import SimlteLongformerConfig, SimlteLongformerModel, attention, kernels
 
 HIDDEN = 32
 
@@ -127,7 +127,7 @@ def emulate_kernel(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(torch.ops.aten, "_flash_attention_forward", forward)
     patch.setattr(torch.ops.aten, "_flash_attention_backward", backward)
-    patch.setattr(varlen, "has_kernel", lambda device: True)
-    patch.setattr(varlen, "DEVICE", "cpu")
+    patch.setattr(kernels, "has_kernel", lambda device: True)
+    patch.setattr(kernels, "DEVICE", "cpu")
     patch.setattr(attention, "DEVICE", "cpu")
-    patch.setattr(varlen, "DTYPES", (torch.float32, torch.float64))
+    patch.setattr(kernels, "DTYPES", (torch.float32, torch.float64))

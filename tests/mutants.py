@@ -51,7 +51,7 @@ MUTANTS = [
         "mean_over_processes(count, self.model.device)", "count",
     ),
     (
-        "simlte_st/views/document_stream.py", "views/test_document_stream.py",
+        "simlte_st/views/corpus.py", "views/test_corpus.py",
         "seed=self._seed, epoch=epoch,", "seed=self._seed, epoch=0,",
     ),
     (

@@ -20,16 +20,7 @@ from benchmarks.bank.judge import STRUCTURE
 from benchmarks.bank.make import BASE
 from benchmarks.bank.outcomes import CITES, FEW, FULL
 from benchmarks.bank.sets import FILES
-from benchmarks.bank.trust import (
-    Entry,
-    Judged,
-    Judgement,
-    label_outcome,
-    left_out,
-    select_kind,
-    set_name,
-    trained_encoders,
-)
+from benchmarks.bank.trust import Judged, Judgement, left_out, select_kind, set_name, trained_encoders
 from benchmarks.records import RESULTS, mean_deviation
 from simlte_st.evaluation.verdict import LIKELY, RECORD_FILE
 from simlte_st.files import read_json, write_json
@@ -102,7 +93,7 @@ def verdict_page(judged: Judged, settings: Mapping[str, Any]) -> str:
     for kind, (judged_kind, parts) in kinds.items():
         entries, chances = [entry for _, entry in trained_encoders(judged_kind)], probabilities(judged_kind)
         sets |= {name: set_rows(encoders, chances) for name, encoders in judged_kind.items()}
-        if len({label_outcome(entry) == 1 for entry in entries}) == 2:  # the regression needs both outcomes
+        if len({trust.label_outcome(entry) == 1 for entry in entries}) == 2:  # the regression needs both outcomes
             judgements = {title: left_out(judged_kind, part) for title, part in parts.items()}
             sections[kind] = {
                 "count": len(entries),
@@ -140,7 +131,7 @@ def calibration_rows(judgements: Sequence[Judgement]) -> list[dict[str, str]]:
     ]  # fmt: skip
 
 
-def set_rows(entries: Sequence[Entry], chances: Chances) -> list[dict[str, str]]:
+def set_rows(entries: Sequence[trust.Entry], chances: Chances) -> list[dict[str, str]]:
     """Return the rows of a set's encoders, with the verdict's probability from a regression on other data sets."""
     rows = []
     for entry in entries:
@@ -149,7 +140,7 @@ def set_rows(entries: Sequence[Entry], chances: Chances) -> list[dict[str, str]]
         for name, number in {**entry["outcomes"], STRUCTURE: entry["candidates"][STRUCTURE]}.items():
             row[name] = f"{100 * number['value']:.1f}" + f" ({100 * number['difference']:+.1f})" * trained
         row["probability"] = f"{100 * chances[id(entry)]:.0f}%" if id(entry) in chances else ""
-        rows.append({**row, "labels": SAYS[label_outcome(entry)] if trained else ""})
+        rows.append({**row, "labels": SAYS[trust.label_outcome(entry)] if trained else ""})
     return rows
 
 

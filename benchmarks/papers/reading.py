@@ -11,8 +11,7 @@ from torch import Tensor
 
 from simlte_st.compat import eager_attention, get_encoder, readable_length
 from simlte_st.errors import ModelError
-from simlte_st.models.truncation import prompt_as_read
-from simlte_st.modules.base_form import texts_as_read
+from simlte_st.models.limits import prompt_as_read, texts_as_read
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from benchmarks.papers.command import make_parser, open_models, report
 from benchmarks.papers.reading import ReadText, read_text
 from simlte_st.errors import ModelError
 from simlte_st.evaluation.table import markdown_table
-from simlte_st.models.truncation import prompt_as_read
+from simlte_st.models.limits import prompt_as_read
 from simlte_st.modules import TokenAttention
 
 

@@ -14,7 +14,6 @@ from sentence_transformers.sentence_transformer.modules import Normalize
 from torch import nn
 from transformers import TrainerCallback
 
-from simlte_st.compat import forget_model_card_text
 from simlte_st.data import Identity
 from simlte_st.training import Preset
 from simlte_st.training.fit import make_trainer, training_arguments
@@ -106,5 +105,5 @@ def train_and_save(
     make_trainer(prepared.trained, arguments, dataset, loss, list(callbacks)).train()
     model.eval()
     model.max_seq_length = prepared.loaded.reads
-    forget_model_card_text(model)
+    model._model_card_text = None  # so that it writes a new card
     model.save_pretrained(str(job.path), create_model_card=False)

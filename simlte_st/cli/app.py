@@ -25,8 +25,7 @@ from simlte_st import __version__
 from simlte_st.arguments import alternatives, check_value
 from simlte_st.cli.terminal import in_options
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.reading.documents import DocumentReader, read_documents
-from simlte_st.reading.reader import ReadReport
+from simlte_st.reading.documents import DocumentReader, ReadReport, read_documents
 from simlte_st.reading.sources import PLACES
 
 COMMANDS = (
@@ -186,9 +185,8 @@ class Command:
 
     def __call__(self, *arguments: object, **options: object) -> Result | Iterator[Result]:
         """Run the command."""
-        names = inspect.signature(self.function).parameters
-        own_options = {name: value for name, value in options.items() if name in names}
-        return self.function(Options(options), *arguments, **own_options)
+        all_options = Options(options)
+        return self.function(all_options, *arguments, **all_options.of(self.function))
 
 
 def command(name: str, takes: Takes | None = None, **settings: Any) -> Callable[[Run], Run]:
@@ -203,7 +201,7 @@ def command(name: str, takes: Takes | None = None, **settings: Any) -> Callable[
 
 def commands() -> dict[str, Command]:
     """Return all commands, in the order of the help."""
-    for module in ("documents", "models", "search", "training"):
+    for module in ("commands", "search"):
         importlib.import_module(f"simlte_st.cli.{module}")
     return {name: _commands[name] for name in COMMANDS}
 

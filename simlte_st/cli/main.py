@@ -24,9 +24,6 @@ _logger = logging.getLogger("simlte_st")
 
 _DASH = " -"  # replaces "-" while Cyclopts parses, which would treat it as an option
 
-INTERRUPTED = 130
-"""Exit status after Ctrl-C, as in shells."""
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
@@ -92,7 +89,7 @@ def _run(command: Command, arguments: Sequence[object], options: Mapping[str, ob
             return result.status
     except KeyboardInterrupt as error:
         _print_error(error, str(error) or "simlte: stopped.", command.flags)
-        return 128 + error.number if isinstance(error, Interrupted) else INTERRUPTED
+        return 128 + getattr(error, "number", signal.SIGINT)  # as in shells
     except BrokenPipeError:
         # The reader of our output, such as head, closed it. Python would raise again when it flushes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -22,11 +22,10 @@ from simlte_st.cli.app import Options, Result, command
 from simlte_st.cli.terminal import as_json, crop_line, terminal_width, with_lines
 from simlte_st.errors import ConfigurationError, DataError, format_count
 from simlte_st.files import atomic_path, check_apart, check_file, valid_unicode
-from simlte_st.models.device import Engine
-from simlte_st.reading.columns import document_title, title_column
+from simlte_st.models.encode import Engine
+from simlte_st.reading.document import document_title, title_column
 from simlte_st.reading.documents import DocumentReader
-from simlte_st.search.hits import Hit
-from simlte_st.search.index import Index
+from simlte_st.search import Hit, Index
 
 ADDRESS = "127.0.0.1"
 """Address of the page, which only this machine can reach."""
@@ -280,35 +279,28 @@ def run_serve(options: Options, index: str, /, *, port: Port = 8501) -> Iterator
     try:
         socket.create_server((ADDRESS, port)).close()
     except OSError as error:
-        raise ConfigurationError(
-            f"Port {port} is not available ({os.strerror(error.errno or 0)}): choose another."
-        ) from None
+        problem = os.strerror(error.errno or 0)
+        raise ConfigurationError(f"Port {port} is not available ({problem}): choose another.") from None
     cli = require("streamlit.web.cli", "serve", "simlte serve")
-    from simlte_st.page import __file__ as package
-    from simlte_st.page.search_page import open_index
+    from simlte_st.page import search_page
 
     model = options.get("model")
-    opened, turn = open_index(index, model)  # errors appear here rather than on the page
+    opened, turn = search_page.open_index(index, model)  # errors appear here rather than on the page
     gc.freeze()  # Streamlit runs gc.collect() after each interaction; with torch loaded it would take 0.3 s
     # When a page of another site connects, Streamlit would ask an Amazon server for this machine's address.
     require("streamlit.net_util", "serve", "simlte serve").get_external_ip = lambda: None  # type: ignore[attr-defined]
     address = f"http://{ADDRESS}:{port}"
     yield Result(f"{format_count(len(opened), 'document')} at {address} (Ctrl-C to stop)", {"address": address})
     os.environ["STREAMLIT_LOGGER_HIDE_WELCOME_MESSAGE"] = "true"  # older versions lack the option
-    script, page = Path(package).with_name("__main__.py"), json.dumps({"folder": index, "model": model})
-    arguments = ["run", str(script), *streamlit_options(port), "--", page]
-    with contextlib.redirect_stdout(sys.stderr):  # Streamlit reports that it stops
-        cli.main(arguments, standalone_mode=False, color=False)  # our output escapes control sequences
-    turn.acquire()  # a thread inside PyTorch would abort the process when Python exits
-    open_index.clear()
-
-
-def streamlit_options(port: int) -> list[str]:
-    """Return the options of ``streamlit run``: this machine only, without toolbar and statistics."""
-    return [
-        f"--server.address={ADDRESS}", f"--server.port={port}", "--server.headless=true",
+    script, page = Path(search_page.__file__).with_name("__main__.py"), json.dumps({"folder": index, "model": model})
+    arguments = [
+        "run", str(script), f"--server.address={ADDRESS}", f"--server.port={port}", "--server.headless=true",
         "--server.fileWatcherType=none",  # it would scan all modules that torch has loaded
         "--browser.gatherUsageStats=false", "--client.toolbarMode=minimal", "--logger.level=warning",
         # With Streamlit's red, an active field looks like an error. One colour for both themes would disable dark mode.
-        "--theme.light.primaryColor=#2f7fd8", "--theme.dark.primaryColor=#2f7fd8",
+        "--theme.light.primaryColor=#2f7fd8", "--theme.dark.primaryColor=#2f7fd8", "--", page,
     ]  # fmt: skip
+    with contextlib.redirect_stdout(sys.stderr):  # Streamlit reports that it stops
+        cli.main(arguments, standalone_mode=False, color=False)  # our output escapes control sequences
+    turn.acquire()  # a thread inside PyTorch would abort the process when Python exits
+    search_page.open_index.clear()

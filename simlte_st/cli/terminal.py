@@ -100,13 +100,11 @@ def in_options(text: str, flags: Mapping[str, str]) -> str:
     """
 
     def to_option(match: re.Match[str]) -> str:
-        name, value = match["name"], match["value"]
-        if (flag := flags.get(name)) is None:
-            return match[0]
-        if value in ("True", None):
-            return flag
+        flag, value = flags.get(match["name"]), match["value"]
+        if flag is None or value in ("True", None):
+            return flag or match[0]
         if value == "False":
-            return flags.get(f"{name}=False") or flag.replace("--", "--no-", 1)
+            return flags.get(match[0]) or flag.replace("--", "--no-", 1)
         return f"{flag} {shlex.quote(value.strip(_QUOTES))}"
 
     return _PARAMETER.sub(to_option, text)

@@ -7,9 +7,9 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from simlte_st.arguments import Seed, check_arguments
+from simlte_st.arguments import Plural, Seed, check_arguments
 from simlte_st.evaluation.candidates import DRAWS, SHOTS, Candidate, best_probe, recommend
-from simlte_st.evaluation.splits import Sample, sample_documents
+from simlte_st.evaluation.splits import sample_documents
 from simlte_st.evaluation.table import in_interval, markdown_table
 from simlte_st.reading.document import LONG, DocumentSource, median_words
 from simlte_st.reading.documents import read_documents
@@ -93,7 +93,7 @@ def compare(
     models: Sequence[str | os.PathLike[str]] = (),
     *,
     probe: str | None = None,
-    sample: Sample = 500,
+    sample: Plural = 500,
     device: str | None = None,
     seed: Seed = 0,
     progress: bool = True,
@@ -126,8 +126,8 @@ def compare(
     reader = read_documents(source)
     if probe is not None:
         reader = reader.with_options(label_column=probe)
-    from simlte_st.evaluation.bench import Bench, load_models, shrink_sample
-    from simlte_st.models.language import warn_of_language
+    from simlte_st.evaluation.comparison import Bench, load_models, shrink_sample
+    from simlte_st.models.limits import warn_of_language
     from simlte_st.models.static import is_static
 
     documents = sample_documents(reader, sample, seed)

@@ -8,13 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from simlte_st.arguments import Count, Seed, check_arguments
+from simlte_st.arguments import Count, Plural, Seed, check_arguments
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.evaluation.splits import Sample, probe_rows, sample_documents, split_by_label
+from simlte_st.evaluation.splits import probe_rows, sample_documents, split_by_label
 from simlte_st.models.names import check_model, local_folder, training_run
-from simlte_st.reading.document import Document, DocumentSource
-from simlte_st.reading.documents import DocumentReader, read_documents
-from simlte_st.reading.reader import ReadReport
+from simlte_st.reading.documents import Document, DocumentReader, DocumentSource, ReadReport, read_documents
 from simlte_st.words.sentences import Segmenter
 
 if TYPE_CHECKING:
@@ -105,7 +103,7 @@ def evaluate_models(
     label: str | None = None,
     test_data: DocumentSource | None = None,
     base: str | None = None,
-    halves: Sample = 1000,
+    halves: Plural = 1000,
     shots: Count = SHOTS,
     draws: Count = DRAWS,
     max_seq_length: Count | None = None,

@@ -13,7 +13,7 @@ import numpy as np
 from annotated_types import Interval
 from numpy.typing import NDArray
 
-from simlte_st.arguments import Count, CountOrZero, Seed, check_arguments
+from simlte_st.arguments import Count, CountOrZero, Plural, Seed, check_arguments
 from simlte_st.errors import DataError
 from simlte_st.models.vectors import Ints
 from simlte_st.reading.document import Document, text_key
@@ -26,9 +26,6 @@ MIN_CLASS_SIZE = 4
 """Minimum size of a class for a probe on held-out documents: two to learn from, two to score."""
 
 TRAIN, TEST, NEITHER = 0, 1, -1
-
-Sample = Annotated[int, Interval(ge=2, le=2**31 - 1)]
-"""Sample size."""
 
 
 def number_labels(train: Sequence[Label], test: Sequence[Label]) -> tuple[Ints, Ints]:
@@ -112,7 +109,7 @@ def _mix(keys: Ints, seed: int) -> NDArray[np.uint64]:
 
 
 @check_arguments
-def sample_documents(documents: Iterable[Document], most: Sample, seed: Seed) -> list[Document]:
+def sample_documents(documents: Iterable[Document], most: Plural, seed: Seed) -> list[Document]:
     """Draw a random sample of documents, in their original order. Labelled documents are drawn first.
 
     A reader is read twice, to count and to draw; only the sample is held in memory.
@@ -127,7 +124,7 @@ def sample_documents(documents: Iterable[Document], most: Sample, seed: Seed) ->
 
 
 @check_arguments
-def sample_rows(count: CountOrZero, size: Sample, seed: Seed) -> list[int]:
+def sample_rows(count: CountOrZero, size: Plural, seed: Seed) -> list[int]:
     """Return up to ``size`` distinct random numbers below ``count``, ascending."""
     if count <= size:
         return list(range(count))

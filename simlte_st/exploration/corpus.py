@@ -11,18 +11,14 @@ import numpy as np
 from simlte_st.errors import ConfigurationError, DataError, format_count
 from simlte_st.evaluation.halves import draw_halves
 from simlte_st.evaluation.splits import sample_rows
-from simlte_st.models.language import warn_of_language
+from simlte_st.models.limits import Truncation, warn_of_language
 from simlte_st.models.names import ModelSource
-from simlte_st.models.truncation import Truncation
 from simlte_st.models.vectors import Floats, Ints, unit_rows
 from simlte_st.progress import reading_bar, with_progress_bar
-from simlte_st.reading.columns import Column, collect_columns, document_titles
-from simlte_st.reading.document import Document
-from simlte_st.reading.documents import DocumentReader
-from simlte_st.reading.reader import ReadReport
+from simlte_st.reading.document import Column, Document, collect_columns, document_titles
+from simlte_st.reading.documents import DocumentReader, ReadReport
 from simlte_st.search import Index
-from simlte_st.search.encoder import Encoder
-from simlte_st.search.settings import is_index
+from simlte_st.search.encoder import Encoder, is_index
 from simlte_st.words.sentences import make_segmenter, segment_documents
 
 TABLE_COLUMNS = ("id", "x", "y", "topic", "topic_name", "copy_group", "text")

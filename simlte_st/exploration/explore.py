@@ -5,23 +5,20 @@ from __future__ import annotations
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from annotated_types import Interval
-
-from simlte_st.arguments import Count, Seed, check_arguments
+from simlte_st.arguments import Count, Plural, PositiveShare, Seed, check_arguments
 from simlte_st.errors import ConfigurationError
 from simlte_st.extras import check_installed
 from simlte_st.files import atomic_path, check_apart, check_file
 from simlte_st.models.names import ModelSource, check_model
 from simlte_st.reading.document import DocumentSource
-from simlte_st.reading.documents import DocumentReader, read_documents
-from simlte_st.reading.reader import ReadReport
-from simlte_st.search.settings import check_encoder, is_index, read_settings
+from simlte_st.reading.documents import DocumentReader, ReadReport, read_documents
+from simlte_st.search.encoder import check_encoder, is_index, read_settings
 from simlte_st.words.languages import check_language
 
 if TYPE_CHECKING:
-    from simlte_st.exploration.topics import Stability
+    from simlte_st.exploration.analysis import Stability
     from simlte_st.search import Index
 
     ModelOrIndex: TypeAlias = ModelSource | Index
@@ -82,9 +79,9 @@ def explore(
     output: str | os.PathLike[str],
     index_model: ModelSource | None = None,
     title: str | None = None,
-    topics: Annotated[int, Interval(ge=2, le=2**31 - 1)] | None = None,
+    topics: Plural | None = None,
     language: str | None = None,
-    similarity: Annotated[float, Interval(gt=0, le=1)] = 0.75,
+    similarity: PositiveShare = 0.75,
     batch_size: Count = 32,
     device: str | None = None,
     seed: Seed = 0,
@@ -137,11 +134,9 @@ def explore(
             check_model(model)
     import pyarrow.parquet as pq
 
+    from simlte_st.exploration.analysis import find_topics, lay_out, nearest_documents, topic_terms
     from simlte_st.exploration.corpus import encode_halves, open_corpus
-    from simlte_st.exploration.layout import lay_out, nearest_documents
     from simlte_st.exploration.page import Exploration, build_page
-    from simlte_st.exploration.topic_terms import topic_terms
-    from simlte_st.exploration.topics import find_topics
     from simlte_st.views.duplicates import find_duplicates
 
     corpus, encoder = open_corpus(

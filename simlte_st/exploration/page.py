@@ -13,13 +13,11 @@ from string import Template
 import numpy as np
 import pyarrow as pa
 
+from simlte_st.exploration import html
+from simlte_st.exploration.analysis import Layout, Topics
 from simlte_st.exploration.corpus import TABLE_COLUMNS, EncodedCorpus
-from simlte_st.exploration.html import as_script, bokeh, clear_figure, figure_json, frame_page, read_asset
-from simlte_st.exploration.layout import Layout
-from simlte_st.exploration.sections import corpus_section, duplicates_section, topics_section
-from simlte_st.exploration.topics import Topics
 from simlte_st.models.vectors import Floats, Ints
-from simlte_st.reading.columns import CLASSES, Column
+from simlte_st.reading.document import CLASSES, Column
 from simlte_st.views.duplicates import Duplicates
 
 MAX_CHARACTERS = 3_000
@@ -91,23 +89,23 @@ def build_page(exploration: Exploration) -> str:
         return f'<a href="#document={row}"><bdi>{escape(corpus.titles[row])}</bdi></a>'
 
     sections = (
-        topics_section(exploration.topic_names, exploration.topics, duplicates, link),
-        duplicates_section(duplicates, exploration.similarity, corpus.texts, link),
-        corpus_section(corpus.truncation, corpus.reading),
+        html.topics_section(exploration.topic_names, exploration.topics, duplicates, link),
+        html.duplicates_section(duplicates, exploration.similarity, corpus.texts, link),
+        html.corpus_section(corpus.truncation, corpus.reading),
     )
     data = gzip.compress(json.dumps(page_data(exploration), ensure_ascii=False).encode("utf-8"), 6, mtime=0)
     map_note = (
         "Neighbours on the map are similar documents; directions and long distances mean nothing. Trustworthiness "
         f"{exploration.layout.trustworthiness:.2f} (1: all neighbours on the map are also nearest by vector)."
     )
-    body = Template(read_asset("page.map.html")).substitute(
+    body = Template(html.read_asset("page.map.html")).substitute(
         map_note=escape(map_note),
         sections="\n".join(sections),
         data=base64.b64encode(data).decode("ascii"),
-        figure=as_script(map_figure(exploration.layout.places)),
+        figure=html.as_script(map_figure(exploration.layout.places)),
     )
     about = f"{len(corpus.documents):,} documents · {len(exploration.terms)} topics"
-    return frame_page(corpus.name, about, _LINKS, body, "page.js", components=["bokeh", "bokeh-gl"])
+    return html.frame_page(corpus.name, about, _LINKS, body, "page.js", components=["bokeh", "bokeh-gl"])
 
 
 def page_data(exploration: Exploration) -> dict[str, object]:
@@ -151,46 +149,25 @@ def map_figure(places: Floats) -> dict[str, object]:
     Its renderers are points, marks (around the open document and its nearest ones) and names (of topics). The page's
     script colours the points and fills the other two.
     """
-    models = bokeh("bokeh.models")
+    models = html.bokeh("bokeh.models")
     documents = models.ColumnDataSource({"x": places[:, 0], "y": places[:, 1]})
     marks = models.ColumnDataSource({"x": [], "y": [], "size": []})
     names = models.ColumnDataSource({"x": [], "y": [], "text": [], "aside": [], "lower": []})
-    figure = clear_figure(
-        sizing_mode="stretch_both",
-        output_backend="webgl",  # bokeh falls back to a canvas
-        match_aspect=True,
-        toolbar_location="above",
-    )
+    figure = html.clear_figure(sizing_mode="stretch_both", match_aspect=True, toolbar_location="above")
+    figure.output_backend = "webgl"  # bokeh falls back to a canvas
     figure.axis.visible = False
     figure.grid.visible = False
     points = figure.scatter("x", "y", source=documents, size=6, color="gray", line_color=None, name="points")
     points.nonselection_glyph = points.selection_glyph = None  # the script fades points
     figure.scatter("x", "y", source=marks, size="size", fill_color=None, line_width=2, name="marks")
-    figure.text(
-        "x",
-        "y",
-        "text",
-        source=names,
-        name="names",
-        text_font={"value": "sans-serif"},  # the script measures names in this font
-        text_font_size="12px",
-        text_font_style="bold",
-        x_offset="aside",
-        y_offset="lower",
-        text_align="center",
-        text_baseline="middle",
-        background_fill_alpha=0.75,
-        padding=3,
-        border_radius=3,
-    )
+    font = {"text_font_size": "12px", "text_font_style": "bold"}
+    position = {"x_offset": "aside", "y_offset": "lower", "text_align": "center", "text_baseline": "middle"}
+    box = {"background_fill_alpha": 0.75, "padding": 3, "border_radius": 3}
+    names_font = {"value": "sans-serif"}  # the script measures names in this font
+    figure.text("x", "y", "text", source=names, name="names", text_font=names_font, **font, **position, **box)
     wheel, lasso = models.WheelZoomTool(), models.LassoSelectTool(renderers=[points], continuous=False)
-    hover = models.HoverTool(
-        renderers=[points],
-        tooltips=_TIP,
-        point_policy="snap_to_data",
-        attachment="horizontal",
-        limit=1,  # one tooltip where many points overlap
-    )
+    hover = models.HoverTool(renderers=[points], tooltips=_TIP, point_policy="snap_to_data", attachment="horizontal")
+    hover.limit = 1  # one tooltip where many points overlap
     figure.add_tools(models.PanTool(), wheel, models.BoxZoomTool(), lasso, hover, models.ResetTool())
     figure.toolbar.active_scroll = wheel
-    return figure_json(figure)
+    return html.figure_json(figure)

@@ -22,9 +22,8 @@ from torch.nn import functional
 from simlte_st.compat import has_hooks
 from simlte_st.errors import ConfigurationError
 from simlte_st.longformer.blocked import ProductAttention, fused_attention, group_chunks
-from simlte_st.longformer.cpu_kernel import cpu_attention, has_cpu_kernel
+from simlte_st.longformer.kernels import DEVICE, accepts, cpu_attention, has_cpu_kernel, varlen_attention
 from simlte_st.longformer.packing import Packing, attention_bias, to_device
-from simlte_st.longformer.varlen import DEVICE, accepts, varlen_attention
 
 
 class LongformerSelfAttention(nn.Module):

@@ -6,42 +6,26 @@ import copy
 import os
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from sentence_transformers import SentenceTransformer
 from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
 
+from simlte_st import compat
 from simlte_st.arguments import Count, check_arguments
-from simlte_st.compat import (
-    MLM_HEADS,
-    checkpoint_name,
-    get_encoder,
-    load_masked_lm,
-    quiet_transformers,
-    readable_tokens,
-)
 from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.longformer.modeling import (
-    GlobalTokens,
-    SimlteLongformerConfig,
-    SimlteLongformerForMaskedLM,
-    SimlteLongformerModel,
-)
+from simlte_st.longformer import SimlteLongformerConfig, SimlteLongformerForMaskedLM, SimlteLongformerModel
+from simlte_st.longformer.modeling import GlobalTokens
 
-Longformer = SimlteLongformerModel | SimlteLongformerForMaskedLM
+Longformer: TypeAlias = SimlteLongformerModel | SimlteLongformerForMaskedLM
 
 MAX_LENGTH = 4096
 """Default maximum length of a converted model in tokens, as in the papers."""
 
 # Model type to the weight prefix in its ForMaskedLM, and whether positions begin at pad_token_id + 1 rather than 0.
-_FAMILIES = {
-    "bert": ("bert.", False),
-    "electra": ("electra.", False),
-    "roberta": ("roberta.", True),
-    "camembert": ("roberta.", True),
-    "xlm-roberta": ("roberta.", True),
-}
+_FAMILIES = {"bert": ("bert.", False), "electra": ("electra.", False)}
+_FAMILIES |= dict.fromkeys(("roberta", "camembert", "xlm-roberta"), ("roberta.", True))
 
 _LOCAL = re.compile(r"(\.attention\.self\.(?:query|key|value))\.")
 
@@ -68,17 +52,17 @@ def save_as_longformer(
         global_tokens: See :func:`convert_to_longformer` (default: ``"none"`` for a tuned stock Longformer, otherwise
             ``"cls"``).
     """
-    encoder, readable = get_encoder(model), readable_tokens(model)
+    encoder, readable = compat.get_encoder(model), compat.readable_tokens(model)
     converted: Longformer
     if encoder.config.model_type == "longformer":
         if max_length not in (None, readable):
             raise ConfigurationError(
                 f"max_length={max_length}: the base is already a Longformer; its length of {readable} tokens is fixed."
             )
-        converted = adopt_longformer(checkpoint_name(encoder), global_tokens or ("none" if tuned else "cls"))
+        converted = adopt_longformer(compat.checkpoint_name(encoder), global_tokens or ("none" if tuned else "cls"))
     else:
         settings = attention_window or 512, global_tokens or "cls"
-        converted = convert_to_longformer(checkpoint_name(encoder), max_length or MAX_LENGTH, *settings)
+        converted = convert_to_longformer(compat.checkpoint_name(encoder), max_length or MAX_LENGTH, *settings)
     longformer = copy.deepcopy(model)
     longformer[0].model = converted
     longformer.max_seq_length = converted.config.usable_length  # saved in the tokenizer, so that any loader truncates
@@ -127,7 +111,7 @@ def convert_to_longformer(
     _check(source.config)
     family = source.config.model_type
     prefix, shifted = _FAMILIES[family]
-    head = dict(zip(("dense", "activation", "layer_norm", "decoder"), MLM_HEADS[family], strict=True))
+    head = dict(zip(("dense", "activation", "layer_norm", "decoder"), compat.MLM_HEADS[family], strict=True))
     state = source.state_dict()
     # A Longformer's head always uses gelu; only BERT's may differ.
     with_head = f"{head['dense']}.weight" in state and (family != "bert" or source.config.hidden_act == "gelu")
@@ -168,7 +152,7 @@ def convert_to_longformer(
 def adopt_longformer(name: str, global_tokens: GlobalTokens) -> Longformer:
     """Load a stock Longformer into this package's class, with its MLM head, if any."""
     load: Any = SimlteLongformerForMaskedLM.from_pretrained
-    with quiet_transformers():
+    with compat.quiet_transformers():
         with_head, info = load(name, output_loading_info=True, global_tokens=global_tokens)
         complete = not info["missing_keys"]
         return with_head if complete else SimlteLongformerModel.from_pretrained(name, global_tokens=global_tokens)
@@ -177,10 +161,10 @@ def adopt_longformer(name: str, global_tokens: GlobalTokens) -> Longformer:
 def _load(path: str | os.PathLike[str]) -> PreTrainedModel:
     """Load a checkpoint with its MLM head, if any."""
     _check(AutoConfig.from_pretrained(path))
-    with_head, missing_keys = load_masked_lm(path)
+    with_head, missing_keys = compat.load_masked_lm(path)
     if not missing_keys:
         return with_head  # type: ignore[no-any-return]
-    with quiet_transformers(), torch.random.fork_rng(devices=[]):
+    with compat.quiet_transformers(), torch.random.fork_rng(devices=[]):
         return AutoModel.from_pretrained(path)  # type: ignore[no-any-return]
 
 

@@ -13,15 +13,7 @@ from torch.nn import functional
 from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, LongformerConfig, PreTrainedModel
 from transformers import initialization as init
 from transformers.modeling_layers import GradientCheckpointingLayer
-from transformers.models.longformer.modeling_longformer import (
-    LongformerBaseModelOutputWithPooling,
-    LongformerIntermediate,
-    LongformerLMHead,
-    LongformerMaskedLMOutput,
-    LongformerOutput,
-    LongformerPooler,
-    LongformerSelfOutput,
-)
+from transformers.models.longformer import modeling_longformer as stock
 from transformers.utils.generic import can_return_tuple
 
 from simlte_st.arguments import check_value
@@ -122,7 +114,7 @@ class LongformerAttention(nn.Module):
         self.self = LongformerSelfAttention(
             config.hidden_size, config.num_attention_heads, window, config.attention_probs_dropout_prob
         )
-        self.output = LongformerSelfOutput(config)
+        self.output = stock.LongformerSelfOutput(config)
 
     def forward(self, hidden: Tensor, packing: Packing) -> Tensor:
         """Return the new states."""
@@ -136,8 +128,8 @@ class LongformerLayer(GradientCheckpointingLayer):
     def __init__(self, config: SimlteLongformerConfig, window: int) -> None:
         super().__init__()
         self.attention = LongformerAttention(config, window)
-        self.intermediate = LongformerIntermediate(config)
-        self.output = LongformerOutput(config)
+        self.intermediate = stock.LongformerIntermediate(config)
+        self.output = stock.LongformerOutput(config)
         self.chunk_size: int = config.chunk_size_feed_forward
 
     def forward(self, hidden: Tensor, packing: Packing) -> Tensor:
@@ -189,7 +181,7 @@ class SimlteLongformerPreTrainedModel(PreTrainedModel):
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
         super()._init_weights(module)  # type: ignore[no-untyped-call]
-        if isinstance(module, LongformerLMHead):
+        if isinstance(module, stock.LongformerLMHead):
             init.zeros_(module.bias)
 
 
@@ -219,7 +211,7 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
         super().__init__(config)
         self.embeddings = LongformerEmbeddings(config)
         self.encoder = LongformerEncoder(config)
-        self.pooler = LongformerPooler(config) if add_pooling_layer else None
+        self.pooler = stock.LongformerPooler(config) if add_pooling_layer else None
         self.post_init()  # type: ignore[no-untyped-call]
 
     def get_input_embeddings(self) -> nn.Module:
@@ -235,7 +227,7 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
         self, input_ids: Tensor, attention_mask: Tensor | None = None, global_attention_mask: Tensor | None = None,
         token_type_ids: Tensor | None = None, position_ids: Tensor | None = None,
         output_attentions: bool | None = None, output_hidden_states: bool | None = None, **kwargs: Any,
-    ) -> LongformerBaseModelOutputWithPooling:  # fmt: skip
+    ) -> stock.LongformerBaseModelOutputWithPooling:  # fmt: skip
         """Encode a padded batch.
 
         Args:
@@ -281,7 +273,7 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
         embedded = self.embeddings(packing.pack(input_ids, fill=pad), positions, segments)
         hidden, states = self.encoder(embedded, packing, bool(keep_all))
         last = packing.unpack(hidden)
-        return LongformerBaseModelOutputWithPooling(
+        return stock.LongformerBaseModelOutputWithPooling(
             last_hidden_state=last,
             pooler_output=None if self.pooler is None else self.pooler(last),
             hidden_states=tuple(packing.unpack(state) for state in states) if keep_all else None,
@@ -312,7 +304,7 @@ class SimlteLongformerForMaskedLM(SimlteLongformerPreTrainedModel):
     def __init__(self, config: SimlteLongformerConfig) -> None:
         super().__init__(config)
         self.longformer = SimlteLongformerModel(config, add_pooling_layer=False)
-        self.lm_head = LongformerLMHead(config)
+        self.lm_head = stock.LongformerLMHead(config)
         self.post_init()  # type: ignore[no-untyped-call]
 
     def get_output_embeddings(self) -> nn.Module:
@@ -328,7 +320,7 @@ class SimlteLongformerForMaskedLM(SimlteLongformerPreTrainedModel):
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor | None = None, global_attention_mask: Tensor | None = None,
         labels: Tensor | None = None, **kwargs: Any,
-    ) -> LongformerMaskedLMOutput:  # fmt: skip
+    ) -> stock.LongformerMaskedLMOutput:  # fmt: skip
         """Predict tokens.
 
         Args:
@@ -346,7 +338,7 @@ class SimlteLongformerForMaskedLM(SimlteLongformerPreTrainedModel):
         loss = None
         if labels is not None:
             loss = functional.cross_entropy(logits.flatten(0, 1), labels.to(logits.device).flatten())
-        return LongformerMaskedLMOutput(loss=loss, logits=logits, hidden_states=outputs.hidden_states)
+        return stock.LongformerMaskedLMOutput(loss=loss, logits=logits, hidden_states=outputs.hidden_states)
 
 
 AutoConfig.register(SimlteLongformerConfig.model_type, SimlteLongformerConfig, exist_ok=True)

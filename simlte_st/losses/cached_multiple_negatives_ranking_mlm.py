@@ -15,8 +15,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn.parallel import DistributedDataParallel
 
 from simlte_st.compat import mini_batch_ranges, slice_rows, unwrap_compiled
-from simlte_st.losses.columns import Features, encode, merge_columns, take_rows
-from simlte_st.losses.loss_state import average_gradient
+from simlte_st.losses.base import Features, average_gradient, encode, merge_columns, take_rows
 from simlte_st.losses.multiple_negatives_ranking_mlm import MLMLossMixin
 
 

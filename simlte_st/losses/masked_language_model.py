@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from contextlib import AbstractContextManager, nullcontext
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
-from annotated_types import Interval
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
@@ -25,14 +23,11 @@ from transformers.activations import ACT2FN
 
 from simlte_st.compat import MLM_HEADS, checkpoint_name, get_encoder, load_masked_lm, mask_without_prompt
 from simlte_st.errors import ModelError
-from simlte_st.losses.columns import IGNORE, Features
+from simlte_st.losses.base import IGNORE, Features, HeadPrecision
 
 logger = logging.getLogger(__name__)
 
 HeadSource = Literal["auto", "pretrained", "fresh"]
-
-Probability = Annotated[float, Interval(gt=0, le=1)]
-"""Probability of masking a token."""
 
 
 class TokenMasker:
@@ -103,17 +98,6 @@ class TokenMasker:
         flat = torch.arange(ids.shape[1], device=ids.device)
         position: Tensor = flat - starts[torch.searchsorted(starts, flat, right=True) - 1]
         return allowed & (position >= int(torch.as_tensor(prompt).flatten()[0]))
-
-
-class HeadPrecision:
-    """Mixin for modules that compute logits over the vocabulary in the Trainer's precision."""
-
-    # The Trainer's autocast covers the model only. Softmax and sums always use float32.
-    bf16 = False
-
-    def precision(self, device: torch.device) -> AbstractContextManager[object]:
-        """Return the autocast context for the logits."""
-        return torch.autocast(device.type, torch.bfloat16) if self.bf16 else nullcontext()
 
 
 def chunked_cross_entropy(

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated
 
-from annotated_types import Interval
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
-from simlte_st.arguments import check_arguments
+from simlte_st.arguments import NotNegative, check_arguments
 from simlte_st.errors import DataError
 from simlte_st.extras import require
-from simlte_st.losses.columns import Features
-
-NotNegative = Annotated[float, Interval(ge=0)]
+from simlte_st.losses.base import Features
 
 
 class MultiSimilarityTripletLoss(nn.Module):

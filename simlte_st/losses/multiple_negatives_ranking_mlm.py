@@ -10,13 +10,12 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from torch import Tensor
 
-from simlte_st.arguments import Count, Seed, check_arguments, check_value
-from simlte_st.compat import get_encoder
+from simlte_st.arguments import Count, NotNegative, PositiveShare, Seed, check_arguments, check_value
+from simlte_st.compat import Features, get_encoder
 from simlte_st.distributed import mean_over_processes
 from simlte_st.errors import DataError, ModelError
-from simlte_st.losses.columns import IGNORE, LABELS, Features, encode_columns, split_embeddings
-from simlte_st.losses.loss_state import BatchMetrics, LossStateMixin, Weight, average_gradient
-from simlte_st.losses.masked_language_model import HeadSource, MLMHead, Probability, TokenMasker, make_mlm_head
+from simlte_st.losses import base
+from simlte_st.losses.masked_language_model import HeadSource, MLMHead, TokenMasker, make_mlm_head
 from simlte_st.models.passes import right_padded
 
 MLMInput = Literal["separate", "shared"]
@@ -31,7 +30,7 @@ CITATION = """
 """
 
 
-class MLMLossMixin(LossStateMixin):
+class MLMLossMixin(base.LossStateMixin):
     """Mixin that adds an MLM term to a stock loss; list it before that loss in the base classes.
 
     The keywords are those of ``MultipleNegativesRankingMLMLoss``; other arguments go to the stock loss. Subclasses
@@ -42,15 +41,15 @@ class MLMLossMixin(LossStateMixin):
 
     @check_arguments
     def __init__(
-        self, model: SentenceTransformer, *arguments: Any, mlm_weight: Weight = 0.1,
-        mlm_probability: Probability = 0.15, mlm_input: MLMInput = "separate", mlm_head: HeadSource | MLMHead = "auto",
-        mlm_chunk_size: Count = 1024, seed: Seed = 0, **options: Any,
+        self, model: SentenceTransformer, *arguments: Any, mlm_weight: NotNegative = 0.1,
+        mlm_probability: PositiveShare = 0.15, mlm_input: MLMInput = "separate",
+        mlm_head: HeadSource | MLMHead = "auto", mlm_chunk_size: Count = 1024, seed: Seed = 0, **options: Any,
     ) -> None:  # fmt: skip
         super().__init__(model, *arguments, **options)
         check_value("mini_batch_size", getattr(self, "mini_batch_size", None), Count | None)  # of the cached loss
         self.mlm_weight, self.mlm_probability, self.mlm_input = mlm_weight, mlm_probability, mlm_input
         self.mlm_chunk_size = mlm_chunk_size
-        self.metrics = BatchMetrics()  # logged by LossMetricsCallback
+        self.metrics = base.BatchMetrics()  # logged by LossMetricsCallback
         self.mlm_head: MLMHead | None = None
         self.masker: TokenMasker | None = None
         if mlm_weight > 0:
@@ -89,7 +88,7 @@ class MLMLossMixin(LossStateMixin):
         masked = []
         for column, features in enumerate(columns):
             ids, labels = self.masker(features, (number, column))
-            masked.append({**features, "input_ids": ids, LABELS: labels})
+            masked.append({**features, "input_ids": ids, base.LABELS: labels})
         return masked
 
     def mean_count(self, count: int) -> float:
@@ -104,8 +103,8 @@ class MLMLossMixin(LossStateMixin):
         if "token_embeddings" not in outputs[0][0]:
             raise ModelError("The MLM term needs token embeddings, which the model does not return: use mlm_weight=0.")
         pairs = [(out["token_embeddings"], labels) for out, labels in outputs if labels is not None]
-        hidden = torch.cat([tokens[labels != IGNORE] for tokens, labels in pairs])
-        targets = torch.cat([labels[labels != IGNORE] for _, labels in pairs])
+        hidden = torch.cat([tokens[labels != base.IGNORE] for tokens, labels in pairs])
+        targets = torch.cat([labels[labels != base.IGNORE] for _, labels in pairs])
         words = get_encoder(self.model).get_input_embeddings().weight
         assert isinstance(words, Tensor)
         return self.mlm_head.summed_loss(hidden, words, targets, self.mlm_chunk_size), len(targets)
@@ -204,15 +203,15 @@ class MultipleNegativesRankingMLMLoss(MLMLossMixin, MultipleNegativesRankingLoss
     def register_head_hooks(self, head: MLMHead) -> None:
         """Average the gradients of the head over the processes."""
         for parameter in head.parameters():
-            parameter.register_post_accumulate_grad_hook(average_gradient)
+            parameter.register_post_accumulate_grad_hook(base.average_gradient)
 
     def compute_terms(self, columns: list[Features], masked: list[Features], labels: Tensor) -> tuple[Tensor, Tensor]:
         """Return the contrastive and the weighted MLM term, scalars."""
         shared = self.mlm_input == "shared"
-        outputs = encode_columns(self.model, masked if shared else columns)
-        contrastive = self.compute_loss_from_embeddings(split_embeddings(outputs, len(columns)), labels)
+        outputs = base.encode_columns(self.model, masked if shared else columns)
+        contrastive = self.compute_loss_from_embeddings(base.split_embeddings(outputs, len(columns)), labels)
         if not shared:
-            outputs = encode_columns(self.model, masked)
+            outputs = base.encode_columns(self.model, masked)
         # Without masked tokens the sum and its gradient are 0, while a mean would be NaN. Even then, distributed
         # processes need the graph, to stay in step.
         total, count = self.summed_mlm_loss(outputs)

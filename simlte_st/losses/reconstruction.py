@@ -10,12 +10,11 @@ from sentence_transformers.base.losses import uses_gradient_cache
 from sentence_transformers.util.tensor import repad_flattened_features
 from torch import Tensor, nn
 
-from simlte_st.arguments import Count, Seed, check_arguments
+from simlte_st.arguments import Count, NotNegative, Seed, check_arguments
 from simlte_st.compat import get_encoder
 from simlte_st.errors import ConfigurationError
-from simlte_st.losses.columns import Features, row_count
-from simlte_st.losses.loss_state import LossStateMixin, Weight, average_gradient
-from simlte_st.losses.masked_language_model import HeadPrecision, chunked_cross_entropy
+from simlte_st.losses.base import Features, HeadPrecision, LossStateMixin, average_gradient, row_count
+from simlte_st.losses.masked_language_model import chunked_cross_entropy
 
 
 class ReconstructionLoss(HeadPrecision, LossStateMixin):
@@ -36,7 +35,7 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
     Args:
         loss: The wrapped loss, such as ``SoftmaxLoss`` (Eq. 6), ``MultipleNegativesRankingLoss`` or
             :class:`~simlte_st.MultipleNegativesRankingMLMLoss`. It must run the model on each column of texts.
-        weight: Weight of the reconstruction; the paper found 0.017 best.
+        weight: NotNegative of the reconstruction; the paper found 0.017 best.
         chunk_size: Number of tokens per chunk of logits.
         seed: Seed of the head's initial weights; the global random state does not change.
 
@@ -60,7 +59,7 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
     """
 
     @check_arguments
-    def __init__(self, loss: nn.Module, weight: Weight = 0.017, chunk_size: Count = 1024, seed: Seed = 0) -> None:
+    def __init__(self, loss: nn.Module, weight: NotNegative = 0.017, chunk_size: Count = 1024, seed: Seed = 0) -> None:
         super().__init__()
         modules = list(loss.modules())
         cached = [module for module in modules if uses_gradient_cache(module)]

@@ -82,14 +82,13 @@ def convert_base(
     check_free(target, overwrite)
     from simlte_st.compat import get_encoder
     from simlte_st.longformer.convert import save_as_longformer
-    from simlte_st.models.cards import write_model_card
+    from simlte_st.models import cards, static
     from simlte_st.models.loading import LoadedModel, load_model
-    from simlte_st.models.static import is_static
     from simlte_st.modules.chunk_mean import ChunkMean, to_chunk_mean
 
     # The new model is saved in the dtype of the base.
     loaded = base.copy(pooling) if isinstance(base, LoadedModel) else load_model(base, pooling, dtype="auto")
-    if is_static(loaded.model):
+    if static.is_static(loaded.model):
         raise ModelError(f"{loaded.name!r} is a static model, which reads whole texts without conversion.")
     in_chunks = isinstance(loaded.model[0], ChunkMean)
     if backbone is None:
@@ -108,5 +107,5 @@ def convert_base(
             model = to_chunk_mean(loaded.model, max_length or WHOLE_DOCUMENTS, chunk_length)
             model.save_pretrained(str(path), create_model_card=False)
         summary = f"`{shown_base(loaded.name)}`, converted by simlte_st to read long documents {method}."
-        write_model_card(path, name=target.name, base=loaded.name, summary=summary, about=f"## Limits\n\n{limit}")
+        cards.write_model_card(path, base=loaded.name, summary=summary, about=f"## Limits\n\n{limit}")
     return loaded

@@ -109,27 +109,20 @@ def to_static(
 
     import torch
 
-    from simlte_st.models.cards import write_model_card
-    from simlte_st.models.loading import load_model
-    from simlte_st.models.static import token_embedding, write_for_model2vec
+    from simlte_st.models import cards, loading, static
 
-    loaded = load_model(base, dtype=torch.float32, device=device)
+    loaded = loading.load_model(base, dtype=torch.float32, device=device)
     model = distil_base(loaded, dimension=dimension, progress=progress)
-    tokens, size = token_embedding(model).weight.shape
+    tokens, size = static.token_embedding(model).weight.shape
     with atomic_path(target) as path:
         model.save_pretrained(str(path))
-        write_for_model2vec(path)
-        write_model_card(
-            path,
-            name=target.name,
-            base=name,
-            summary=f"A static model distilled from `{shown_base(name)}` by simlte_st: one vector for each token. The "
-            "embedding of a text, of any length, is the mean of its token vectors.",
-            about="## Distillation\n\n"
-            f"- Tokens: {tokens:,}\n"
-            f"- Dimensions: {size}\n"
-            f"- Token weights: smooth inverse frequency, {SIF:g}\n",
+        static.write_for_model2vec(path)
+        summary = (
+            f"A static model distilled from `{shown_base(name)}` by simlte_st: one vector for each token. The "
+            "embedding of a text, of any length, is the mean of its token vectors."
         )
+        facts = f"- Tokens: {tokens:,}\n- Dimensions: {size}\n- Token weights: smooth inverse frequency, {SIF:g}\n"
+        cards.write_model_card(path, base=name, summary=summary, about=f"## Distillation\n\n{facts}")
     return Distilled(target, tokens, size)
 
 
@@ -210,15 +203,11 @@ def _token_vectors(
     from simlte_st.models.passes import fast_products
 
     order, embeddings = sorted(range(len(ids)), key=lambda row: len(ids[row])), []
-    with (
-        torch.inference_mode(),
-        fast_products(model.device),
-        progress_bar("Distilling", len(ids), unit="token", show=progress) as bar,
-    ):
+    counter = progress_bar("Distilling", len(ids), unit="token", show=progress)
+    with torch.inference_mode(), fast_products(model.device), counter as bar:
         for start in range(0, len(order), _BATCH):
             batch = [ids[row] for row in order[start : start + _BATCH]]
-            features = dict(model.tokenizer.pad({"input_ids": batch}, return_tensors="pt"))
-            features = {name: tensor.to(model.device) for name, tensor in features.items()}
+            features = dict(model.tokenizer.pad({"input_ids": batch}, return_tensors="pt").to(model.device))
             for module in modules:
                 features = module(features)
             embeddings.append(features["sentence_embedding"].float().cpu().numpy())

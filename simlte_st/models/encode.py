@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -13,29 +14,79 @@ from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from filelock import FileLock
+from tqdm import tqdm
 
-from simlte_st.arguments import Count, check_arguments
-from simlte_st.errors import ConfigurationError, ResumeError, SimlteError, format_count, keeping
-from simlte_st.files import (
-    SETTINGS_FILE,
-    atomic_path,
-    changes,
-    check_apart,
-    check_file,
-    discard,
-    hold,
-    is_unused,
-    read_json,
-    write_json,
-)
-from simlte_st.models.device import Engine, check_devices, device_pool
+from simlte_st.arguments import Count, check_arguments, check_fields
+from simlte_st.errors import ConfigurationError, ModelError, ResumeError, SimlteError, format_count, keeping
+from simlte_st.extras import check_installed
+from simlte_st.files import SETTINGS_FILE, atomic_path, check_apart, check_file, discard, is_unused
+from simlte_st.models.limits import Truncation, warn_of_truncation
 from simlte_st.models.names import ModelSource
-from simlte_st.models.parts import Part, PartEncoder, Parts, model_identity
-from simlte_st.models.truncation import Truncation, warn_of_truncation
+from simlte_st.models.parts import Part, PartEncoder, Parts, model_identity, open_parts, parts_folder
 from simlte_st.progress import TextBar, complete, progress_bar
-from simlte_st.reading.document import DocumentSource
-from simlte_st.reading.documents import read_documents
+from simlte_st.reading.documents import DocumentSource, read_documents
+
+_ATTEMPTS = 3  # per part; most processes that die run out of memory
+_QUEUE = 2  # parts per actor, so that it does not wait for the next one
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Where documents are encoded.
+
+    Attributes:
+        device: ``"cpu"``, ``"cuda"``, ``"cuda:1"`` or ``"mps"``, or a list of devices that share the work; None for a
+            GPU, if there is one.
+        engine: This process and its devices (``"local"``), or Ray actors on one machine or many (``"ray"``).
+        actors: Number of Ray actors, each with a CPU and, if there are GPUs, a GPU; None for as many as fit.
+        address: Address of a Ray cluster; None to use one that runs here, or to start one.
+
+    Raises:
+        ConfigurationError: A Ray option without ``engine="ray"``, or a device that Ray chooses itself.
+        MissingExtraError: The extra ``ray`` is not installed, with ``engine="ray"``.
+    """
+
+    device: str | Sequence[str] | None = None
+    engine: Literal["local", "ray"] = "local"
+    actors: Count | None = None
+    address: str | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.engine == "ray":
+            check_installed("ray", "ray", "engine='ray'")
+            if self.device not in (None, "cpu", "cuda"):
+                raise ConfigurationError(
+                    f"device={self.device!r}: with engine='ray', use 'cpu' or 'cuda'; Ray chooses the GPU."
+                )
+        elif self.actors is not None or self.address is not None:
+            raise ConfigurationError("actors= and address= need engine='ray'.")
+
+    @property
+    def several(self) -> list[str]:
+        """The devices, if several share the work of this process."""
+        return [] if self.device is None or isinstance(self.device, str) else list(self.device)
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether other processes encode."""
+        return self.engine == "ray" or bool(self.several)
+
+    @property
+    def loading_device(self) -> str | None:
+        """The device on which to load the model, which decides its dtype; other processes get copies via the CPU."""
+        if self.engine == "ray":  # actors may have GPUs even if this process has none
+            return "cpu" if self.device == "cpu" else None
+        if not self.several:
+            return self.device  # type: ignore[return-value]
+        return next((device for device in self.several if device.split(":")[0] == "cpu"), self.several[0])
+
+    def check_devices(self) -> None:
+        """Check that the devices of the local engine are available."""
+        for device in [self.device] if isinstance(self.device, str) and self.engine == "local" else self.several:
+            from simlte_st.models.device import check_device  # with torch
+
+            check_device(device)
 
 
 @dataclass
@@ -136,17 +187,15 @@ def encode_documents(
         raise ConfigurationError(f"model={model!r}: load it first, with simlte_st.SentenceTransformer(...).")
     check_encodes(model, "given")
     truncation = Truncation.of(model)
-    check_devices(where)
+    where.check_devices()
     folder = parts_folder(output)
-    identity = model_identity(model)
-    settings = {"normalize": normalize, "part_size": part_size, **identity, "dtype": str(model.dtype)}
+    settings = {"normalize": normalize, "part_size": part_size, **model_identity(model), "dtype": str(model.dtype)}
     lock = open_parts(output, settings, resume=resume)
     try:
         parts = Parts(reader, folder.absolute(), part_size)
         try:
-            with keeping(
-                lambda: f"Finished parts of {part_size:,} documents are in {folder}: continue with resume=True."
-            ):
+            advice = f"Finished parts of {part_size:,} documents are in {folder}: continue with resume=True."
+            with keeping(lambda: advice):
                 paths = make_parts(parts, PartEncoder(model, batch_size, normalize), where, progress, warn=True)
         except SimlteError:
             if not any(folder.glob("part-*")):  # nothing to resume
@@ -173,6 +222,8 @@ def make_parts(parts: Parts, encoder: PartEncoder, engine: Engine, progress: boo
     Returns:
         The files of all parts, in order.
     """
+    from simlte_st.models.device import device_pool
+
     model, home, paths = encoder.model, encoder.model.device, []
 
     def record_paths() -> Iterator[Part]:
@@ -181,8 +232,6 @@ def make_parts(parts: Parts, encoder: PartEncoder, engine: Engine, progress: boo
             yield part
 
     if engine.engine == "ray":
-        from simlte_st.models.encode_ray import encode_with_ray
-
         with progress_bar("Encoding", parts.total, show=progress) as documents:
             try:
                 encode_with_ray(record_paths(), encoder, engine, documents)
@@ -196,10 +245,8 @@ def make_parts(parts: Parts, encoder: PartEncoder, engine: Engine, progress: boo
         model.to(engine.device)
     if first and warn:
         warn_of_truncation(model, first[0].texts)
-    with (
-        device_pool(model, engine.several) if engine.several else nullcontext() as pool,
-        TextBar(model, "Encoding", parts.total, show=progress) as bar,
-    ):
+    processes = device_pool(model, engine.several) if engine.several else nullcontext()
+    with processes as pool, TextBar(model, "Encoding", parts.total, show=progress) as bar:
         for part in chain(first, remaining):
             bar.documents = parts.total  # may only be known at the end of the source
             bar.begin(len(part.ids))
@@ -219,12 +266,92 @@ def _join_parts(paths: Sequence[Path], output: Path, report: EncodingReport) -> 
             report.truncation.add(table["tokens"].to_numpy())
 
 
-# The folder of the parts.
+# Ray actors. This process reads the source and distributes its parts; each actor writes the files of its parts, so that
+# vectors do not travel back and survive the end of this process.
 
 
-def parts_folder(output: Path) -> Path:
-    """Return the folder of the parts."""
-    return output.with_name(f"{output.name}.parts")
+def encode_with_ray(parts: Iterable[Part], encoder: PartEncoder, engine: Engine, bar: tqdm) -> None:
+    """Encode the missing parts."""
+    import ray
+    from ray.util import ActorPool
+
+    encoder.model.to("cpu")  # a machine without a GPU cannot load GPU tensors
+    with nullcontext() if ray.is_initialized() else _cluster(engine.address):
+        actors, gpus = _resources(ray.cluster_resources(), engine.actors, engine.device)
+        actor_class: Any = ray.remote(_Actor).options(
+            num_cpus=1, num_gpus=gpus, max_restarts=-1, max_task_retries=_ATTEMPTS - 1, max_concurrency=1
+        )
+        model = ray.put(encoder)
+        pool = ActorPool([actor_class.remote(model, "cuda" if gpus else "cpu") for _ in range(actors)] * _QUEUE)
+        try:
+            for part in parts:
+                if part.path.exists():
+                    bar.update(len(part.ids))
+                    continue
+                if not pool.has_free():
+                    bar.update(pool.get_next_unordered())
+                pool.submit(lambda actor, part: actor.make.remote(part), part)
+            while pool.has_next():
+                bar.update(pool.get_next_unordered())
+        except ray.exceptions.RayTaskError as error:
+            raise error.cause from error
+        except ray.exceptions.RayError as error:
+            raise ModelError(
+                f"A Ray process died {_ATTEMPTS} times on the same part ({type(error).__name__}), most likely because "
+                "memory ran out. Finished parts are kept: set a smaller batch_size= and resume=True."
+            ) from error
+
+
+@contextmanager
+def _cluster(address: str | None) -> Iterator[None]:
+    """Connect to a cluster inside the block."""
+    import ray
+
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # hides alarming messages of actors that end
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise ConfigurationError(f"address={address!r}: no Ray cluster found ({error}).") from error
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _resources(cluster: dict[str, float], actors: int | None, device: object) -> tuple[int, int]:
+    """Return the number of actors, and the GPUs of each."""
+    cpus, gpus = int(cluster.get("CPU", 0)), int(cluster.get("GPU", 0))
+    on_gpu = device == "cuda" or (device is None and gpus > 0)
+    room = min(cpus, gpus) if on_gpu else cpus
+    actors = max(1, room) if actors is None else actors
+    if actors > room:
+        raise ConfigurationError(
+            f"actors={actors}: the cluster has room for {room}. Each takes {'a CPU and a GPU' if on_gpu else 'a CPU'}, "
+            f"of {cpus} CPUs and {gpus} GPUs."
+        )
+    return actors, int(on_gpu)
+
+
+class _Actor:
+    """Holds the model in a Ray process."""
+
+    def __init__(self, encoder: PartEncoder, device: str) -> None:
+        # Ray limits the threads of torch, but not those of the tokenizer.
+        os.environ.setdefault("RAYON_NUM_THREADS", os.environ.get("OMP_NUM_THREADS", "1"))
+        self._encoder = encoder
+        encoder.model.to(device)
+
+    def make(self, part: Part) -> int:
+        """Write a part file, unless a killed actor did; return the number of documents."""
+        if not part.path.parent.is_dir():
+            raise ConfigurationError(
+                f"{part.path.parent} does not exist on a machine of the cluster: the output must be on a file system "
+                "that all machines share."
+            )
+        if not part.path.exists():
+            self._encoder.make(part)
+        return len(part.ids)
 
 
 def check_vectors(documents: DocumentSource, output: Path, *, resume: bool = False, overwrite: bool = False) -> None:
@@ -243,18 +370,3 @@ def check_vectors(documents: DocumentSource, output: Path, *, resume: bool = Fal
         raise ConfigurationError(f"{parts} already exists: resume it (resume=True) or replace it (overwrite=True).")
     if parts.exists() and not interrupted and not is_unused(parts):
         raise ConfigurationError(f"{parts} was not written by this command: choose another output.")
-
-
-def open_parts(output: Path, settings: dict[str, Any], *, resume: bool) -> FileLock:
-    """Lock the folder of the parts, and empty it unless a run is resumed."""
-    parts = parts_folder(output)
-    lock, settings_path = hold(parts), parts / SETTINGS_FILE
-    if resume:
-        if differences := changes(read_json(settings_path), settings):
-            lock.release()
-            raise ResumeError(f"The run at {parts} has different settings ({'; '.join(differences.values())}).")
-        return lock
-    for path in parts.glob("part-*"):
-        path.unlink()
-    write_json(settings_path, settings)
-    return lock

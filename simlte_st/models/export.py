@@ -120,7 +120,7 @@ def export_model(
     write = _write_static if static else _write_encoder
     with atomic_path(target) as path:
         path.mkdir()
-        size, cosine = write(loaded, name, path, title=target.name, dtype=dtype, dimension=dimension)
+        size, cosine = write(loaded, name, path, dtype, dimension)
     space = (target / (WEIGHTS if static else GRAPH_FILE)).stat().st_size
     return Exported(target, "model2vec" if static else "onnx", size, cosine, space)
 
@@ -146,16 +146,31 @@ def _is_static_folder(name: str) -> bool | None:
 
 
 def _write_encoder(
-    model: SentenceTransformer, name: str, path: Path, *, title: str, dtype: str, dimension: int | None
+    model: SentenceTransformer, name: str, path: Path, dtype: str, dimension: int | None
 ) -> tuple[int, float]:
     """Write an encoder into a folder; return the dimension and the lowest cosine of its vectors with the model's."""
+    from sentence_transformers.base.modules import Transformer
+
     from simlte_st.models.cards import export_card
 
     if dtype == "float16" or dimension is not None:
         raise ConfigurationError(f"{name!r} is an encoder: use dtype='float32' or dtype='int8', without dimension=.")
-    _check_exportable(model, name)
-    settings = _settings(model)
+    first: Any = model[0]
+    kind = first.config.model_type if type(first) is Transformer else type(first).__name__
+    if type(first) is not Transformer or kind in ("longformer", "simlte_longformer"):
+        raise ModelError(
+            f"The model {name!r} begins with {kind}, which cannot be exported: only stock encoders such as BERT can. "
+            "Use it with sentence-transformers."
+        )
     tokenizer = _save_tokenizer(model, name, path)
+    settings = {
+        "dimension": model.get_embedding_dimension(),
+        "max_length": model.max_seq_length,
+        "prompts": {name: prompt for name, prompt in model.prompts.items() if prompt},
+        "default_prompt_name": model.default_prompt_name,
+        "pad_id": model.tokenizer.pad_token_id,
+        "split_special_tokens": bool(model.tokenizer.split_special_tokens),
+    }
     texts = _sample_texts(model)
     _write_graph(model, name, path / GRAPH_FILE)
     write_json(path / EXPORT_FILE, settings)
@@ -172,21 +187,9 @@ def _write_encoder(
     cosine = _lowest_cosine(vectors, expected)
     prompt = document_prompt(model)
     offset, int8_cosine = prompt_tokens(tokenizer, prompt), cosine if dtype == "int8" else None
-    card = export_card(title, shown_base(name), settings, prompt=prompt, offset=offset, error=error, cosine=int8_cosine)
+    card = export_card(path.name, name, settings, prompt=prompt, offset=offset, error=error, cosine=int8_cosine)
     (path / "README.md").write_text(card, encoding="utf-8")
     return settings["dimension"], cosine
-
-
-def _check_exportable(model: SentenceTransformer, name: str) -> None:
-    from sentence_transformers.base.modules import Transformer
-
-    first: Any = model[0]
-    kind = first.config.model_type if type(first) is Transformer else type(first).__name__
-    if type(first) is not Transformer or kind in ("longformer", "simlte_longformer"):
-        raise ModelError(
-            f"The model {name!r} begins with {kind}, which cannot be exported: only stock encoders such as BERT can. "
-            "Use it with sentence-transformers."
-        )
 
 
 def _write_graph(model: SentenceTransformer, name: str, path: Path) -> None:
@@ -212,21 +215,14 @@ def _write_graph(model: SentenceTransformer, name: str, path: Path) -> None:
             embedding: Tensor = features["sentence_embedding"]
             return embedding[:, : model.truncate_dim]
 
-    ids, inputs = torch.ones(2, 32, dtype=torch.int64), ["input_ids", "attention_mask", "content_mask"]
-    axes = {name: {0: "batch", 1: "length"} for name in inputs}
+    inputs, outputs = ["input_ids", "attention_mask", "content_mask"], ["sentence_embedding"]
+    axes = {name: {0: "batch", 1: "length"} for name in inputs} | {name: {0: "batch"} for name in outputs}
+    options: dict[str, Any] = {"input_names": inputs, "output_names": outputs, "dynamic_axes": axes}
     try:
         with warnings.catch_warnings(), torch.no_grad(), masks_without_vmap():
             warnings.simplefilter("ignore")  # about data-dependent branches; the vectors are compared afterwards
-            torch.onnx.export(
-                Graph().eval(),
-                (ids, torch.ones_like(ids), torch.ones_like(ids)),
-                str(path),
-                dynamo=False,
-                opset_version=OPSET,
-                input_names=inputs,
-                output_names=["sentence_embedding"],
-                dynamic_axes={**axes, "sentence_embedding": {0: "batch"}},
-            )
+            example = tuple(torch.ones(2, 32, dtype=torch.int64) for _ in inputs)
+            torch.onnx.export(Graph().eval(), example, str(path), dynamo=False, opset_version=OPSET, **options)
     except Exception as error:  # torch and modules raise many kinds
         raise ModelError(f"The model {name!r} cannot be traced into an ONNX graph ({type(error).__name__}).") from error
 
@@ -244,18 +240,6 @@ def _save_tokenizer(model: SentenceTransformer, name: str, path: Path) -> Tokeni
     tokenizer.enable_padding(pad_id=model.tokenizer.pad_token_id, pad_token=str(model.tokenizer.pad_token))
     tokenizer.save(str(path / "tokenizer.json"))
     return tokenizer
-
-
-def _settings(model: SentenceTransformer) -> dict[str, Any]:
-    """Return the contents of ``export.json``."""
-    return {
-        "dimension": model.get_embedding_dimension(),
-        "max_length": model.max_seq_length,
-        "prompts": {name: prompt for name, prompt in model.prompts.items() if prompt},
-        "default_prompt_name": model.default_prompt_name,
-        "pad_id": model.tokenizer.pad_token_id,
-        "split_special_tokens": bool(model.tokenizer.split_special_tokens),
-    }
 
 
 def _sample_texts(model: SentenceTransformer) -> list[str]:
@@ -307,7 +291,7 @@ model2vec skips unknown tokens, and sentence-transformers does not.
 
 
 def _write_static(
-    model: SentenceTransformer, name: str, path: Path, *, title: str, dtype: str, dimension: int | None
+    model: SentenceTransformer, name: str, path: Path, dtype: str, dimension: int | None
 ) -> tuple[int, float]:
     """Write a static model into a folder; return the dimension and the lowest cosine with the model's vectors.
 
@@ -349,7 +333,7 @@ def _write_static(
         f"`{shown_base(name)}`, exported by simlte_st: a static model in {dtype}, {space:.1f} MiB, with {keeps}. "
         f"On made-up texts, the lowest cosine with the model's vectors, in these dimensions, is {cosine:.5f}."
     )
-    write_model_card(path, name=title, base=name, summary=summary, about=_WITHOUT_TORCH.format(name=title))
+    write_model_card(path, base=name, summary=summary, about=_WITHOUT_TORCH.format(name=path.name))
     return axes.shape[1], cosine
 
 

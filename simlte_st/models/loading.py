@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 from collections.abc import Mapping
@@ -15,13 +16,12 @@ from huggingface_hub import constants
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Router, Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding
-from sentence_transformers.util import is_sentence_transformer_model
+from sentence_transformers.util import is_sentence_transformer_model, load_file_path
 
 from simlte_st.compat import NO_LIMIT, load_stock, readable_length, readable_tokens, reserved_tokens
 from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError
 from simlte_st.files import EXPORT_FILE
 from simlte_st.models.device import check_device, default_dtype
-from simlte_st.models.kinds import check_kind
 from simlte_st.models.names import OWN_MODELS, find_model, hub_repositories, not_loaded
 from simlte_st.models.shipped import unpack_model
 from simlte_st.models.static import LOADED, is_static, model2vec_modules
@@ -29,6 +29,8 @@ from simlte_st.modules import ChunkMean
 from simlte_st.prompts import document_prompt
 
 logger = logging.getLogger(__name__)
+
+_OTHER_KINDS = ("SparseEncoder", "CrossEncoder", "MultiVectorEncoder")
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,25 @@ def load_model(
     if max_seq_length is not None:
         _set_length(model, name, max_seq_length)
     return LoadedModel(model, name, tuned)
+
+
+def check_kind(name: str, places: tuple[str, ...], local: bool, cache: str | None = None) -> None:
+    """Check from its configuration that a model embeds each text as one vector."""
+
+    def read_settings(name: str) -> dict[str, Any]:
+        paths = (load_file_path(place, name, cache_folder=cache, local_files_only=local) for place in places)
+        try:
+            with open(next((path for path in paths if path is not None), ""), encoding="utf-8") as file:
+                return dict(json.load(file))
+        except (OSError, ValueError, TypeError):  # loading reports damaged files
+            return {}
+
+    settings = read_settings("config_sentence_transformers.json")
+    kind = str(settings.get("model_type"))
+    if not settings and "SequenceClassification" in str(read_settings("config.json").get("architectures")):
+        kind = "CrossEncoder"
+    if kind in _OTHER_KINDS:
+        raise ModelError(f"{name!r} is not an embedding model but a {kind}: load it with sentence_transformers.{kind}.")
 
 
 def model_source(name: str | os.PathLike[str]) -> str:

@@ -200,12 +200,8 @@ def shown_base(base: str) -> str:
 
 def usage_example(path: str | os.PathLike[str]) -> str:
     """Return indented example code for a model."""
-    lines = [
-        "from simlte_st import SentenceTransformer",
-        f'model = SentenceTransformer("{os.fspath(path)}")',
-        f"vectors = model.{encode_call(read_model_settings(Path(path)))}",
-    ]
-    return "\n".join(f"    {line}" for line in lines)
+    load, call = f'SentenceTransformer("{os.fspath(path)}")', encode_call(read_model_settings(Path(path)))
+    return f"    from simlte_st import SentenceTransformer\n    model = {load}\n    vectors = model.{call}"
 
 
 def encode_call(settings: Mapping[str, Any]) -> str:

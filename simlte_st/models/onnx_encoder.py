@@ -78,9 +78,8 @@ class OnnxEncoder:
         options.intra_op_num_threads = torch.get_num_threads()
         self.settings: dict[str, Any] = read_json(folder / EXPORT_FILE)
         self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        self._graph = runtime.InferenceSession(
-            str(folder / GRAPH_FILE), options, providers=runtime.get_available_providers()
-        )
+        providers = runtime.get_available_providers()
+        self._graph = runtime.InferenceSession(str(folder / GRAPH_FILE), options, providers=providers)
         self.tokenizer.no_padding()
         self.tokenizer.encode_special_tokens = self.settings["split_special_tokens"]
 

@@ -29,8 +29,8 @@ from torch.overrides import TorchFunctionMode
 from simlte_st.arguments import Count, check_value
 from simlte_st.compat import Features, calls_forward, mini_batch_ranges, onednn_linear, slice_rows, untruncated_lengths
 from simlte_st.models.device import cpu_capabilities
+from simlte_st.models.limits import Truncation, prompt_as_read, text_lengths
 from simlte_st.models.static import TEXTS, is_static, static_passes
-from simlte_st.models.truncation import Truncation, prompt_as_read, text_lengths
 from simlte_st.words.tokens import CPU_PASS, TOKENIZED_CHARACTERS, count_tokens, split_by_length
 
 BATCHES = 4
@@ -141,11 +141,6 @@ def pass_bounds(device: str, batch_size: int, longest: int) -> tuple[int, int]:
     """Return the maximum tokens and padding of a pass, at most those of a stock batch of the longest texts."""
     slots = batch_size * longest
     return (min(slots, CPU_PASS[0]), CPU_PASS[1]) if device == "cpu" else (slots, slots // GPU_PADDING)
-
-
-def has_reader(model: SentenceTransformer) -> bool:
-    """Return whether a model is the copy of a :class:`TextReader`."""
-    return "preprocess" in vars(model)
 
 
 def fast_products(device: torch.device) -> AbstractContextManager[object]:

@@ -13,11 +13,11 @@ from transformers.tokenization_utils_base import VERY_LARGE_INTEGER
 
 from simlte_st.compat import NO_LIMIT, readable_tokens, register_modules, short_load_report
 from simlte_st.errors import ConfigurationError
+from simlte_st.models.limits import Truncation
 from simlte_st.models.loading import adapt_encoder, loading_arguments
-from simlte_st.models.passes import TextReader, has_reader
+from simlte_st.models.passes import TextReader
 from simlte_st.models.registration import named_folder
 from simlte_st.models.static import LOADED, is_static
-from simlte_st.models.truncation import Truncation
 from simlte_st.modules.base import WeightedPooling
 from simlte_st.modules.chunk_mean import ChunkMean
 
@@ -96,7 +96,8 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
 
     def encode(self, *args: Any, **options: Any) -> Any:
         """Encode as the stock class does, in batches of similar length, and warn about truncation."""
-        if has_reader(self) or any(isinstance(module, Router) for module in self):
+        # The copy in a TextReader has its own preprocess.
+        if "preprocess" in vars(self) or any(isinstance(module, Router) for module in self):
             return super().encode(*args, **options)
         call = inspect.signature(sentence_transformers.SentenceTransformer.encode).bind(self, *args, **options)
         call.apply_defaults()

@@ -13,14 +13,5 @@ OWN_MODULES = (
 )  # fmt: skip
 """All modules. After ``import simlte_st``, sentence-transformers loads models with them without a flag."""
 
-__all__ = [
-    "OWN_MODULES",
-    "BaseForm",
-    "ChunkMean",
-    "PositionPooling",
-    "StarTransformer",
-    "TokenAttention",
-    "TokenTable",
-    "expand_contractions",
-    "to_chunk_mean",
-]
+__all__ = ["BaseForm", "ChunkMean", "PositionPooling", "StarTransformer", "TokenAttention", "TokenTable"]
+__all__ += ["OWN_MODULES", "expand_contractions", "to_chunk_mean"]

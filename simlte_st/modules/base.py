@@ -58,8 +58,9 @@ class WeightedPooling(SavedModule):
         text without tokens to pool, both are 0. Without a mask all tokens count.
     """
 
-    embedding_dimension: int
-    include_prompt: bool
+    def __init__(self, embedding_dimension: int, include_prompt: bool) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.embedding_dimension, self.include_prompt = embedding_dimension, include_prompt
 
     def pool(self, embeddings: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Return sentence embeddings, and the weights of the tokens in the mask."""

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import regex
-from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 
 from simlte_st.compat import Features
@@ -96,11 +95,6 @@ def expand_contractions(texts: Iterable[str]) -> Iterator[str]:
     """
     for text in texts:
         yield CONTRACTION.sub(_expand, text) if any(apostrophe in text for apostrophe in APOSTROPHES) else text
-
-
-def texts_as_read(model: SentenceTransformer, texts: Iterable[str]) -> list[str]:
-    """Return texts or prompts as a model's tokenizer sees them: expanded for ``BaseForm``."""
-    return list(expand_contractions(texts) if isinstance(model[0], BaseForm) else texts)
 
 
 def _expand(contraction: re.Match[str]) -> str:

@@ -23,6 +23,8 @@ from simlte_st.words.tokens import CPU_PASS, split_by_length
 ChunkLength = Annotated[int, Interval(ge=3)]
 """Tokens in a chunk: two special tokens and at least one token of text."""
 
+_OWN_KEYS = ("chunk_length", "pooling_mode", "include_prompt", "normalize_chunks", "max_seq_length")
+
 _GPU_PASS = (32768, 4096)  # like CPU_PASS, but larger, because small passes waste a GPU
 
 
@@ -55,10 +57,7 @@ class ChunkMean(Transformer):
         ConfigurationError: The prompt leaves no room for text in a chunk.
     """
 
-    config_keys: list[str] = [  # noqa: RUF012  # as in the base class
-        *Transformer.config_keys,
-        *("chunk_length", "pooling_mode", "include_prompt", "normalize_chunks", "max_seq_length"),
-    ]
+    config_keys: list[str] = [*Transformer.config_keys, *_OWN_KEYS]  # noqa: RUF012  # as in the base class
 
     @check_arguments
     def __init__(
@@ -86,9 +85,8 @@ class ChunkMean(Transformer):
             starts, lengths = bounds[:-1], bounds.diff()
         else:
             starts, lengths = document_spans(torch.ones_like(ids).cpu() if mask is None else mask.cpu())
-        inputs: Features = {}
-        if features.get("prompt_length") is not None:
-            inputs["prompt_length"] = int(torch.as_tensor(features["prompt_length"]).flatten()[0])
+        prompt = features.get("prompt_length")
+        inputs = {} if prompt is None else {"prompt_length": int(torch.as_tensor(prompt).flatten()[0])}
         prefix = max(1, inputs.get("prompt_length", 0))  # every chunk begins with [CLS]
         chunks = cut_chunks(starts, lengths, self.chunk_length, prefix)
         pooling = Pooling(self.get_embedding_dimension(), self.pooling_mode, self.include_prompt)
@@ -201,13 +199,8 @@ def to_chunk_mean(
             raise ConfigurationError(f"chunk_length={length} exceeds the encoder's limit of {positions} tokens.")
         transformer, pooling, *normalize = converted
         reader = ChunkMean.__new__(ChunkMean)
-        vars(reader).update(
-            vars(transformer),
-            chunk_length=length,
-            pooling_mode=pooling.pooling_mode,
-            include_prompt=pooling.include_prompt,
-            normalize_chunks=bool(normalize),
-        )
+        settings = {name: getattr(pooling, name) for name in ("pooling_mode", "include_prompt")}
+        vars(reader).update(vars(transformer), chunk_length=length, normalize_chunks=bool(normalize), **settings)
         converted[0] = reader
         del converted[1]
     converted.max_seq_length = max_length

@@ -53,11 +53,8 @@ class PositionPooling(WeightedPooling):
         flat: Count = FLAT,
         include_prompt: bool = True,
     ) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.embedding_dimension = embedding_dimension
-        self.power = power
-        self.flat = flat
-        self.include_prompt = include_prompt
+        super().__init__(embedding_dimension, include_prompt)
+        self.power, self.flat = power, flat
 
     def pool(self, embeddings: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Return the weighted mean and the weights."""

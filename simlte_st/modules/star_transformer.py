@@ -28,18 +28,14 @@ class AdaptiveAttention(nn.Module):
     softmax, 2 is sparsemax. It starts at 1.5.
     """
 
-    query: nn.Linear
-    key: nn.Linear
-    value: nn.Linear
-
     def __init__(self, dimension: int, heads: int, generator: torch.Generator) -> None:
         super().__init__()
         self.heads = heads
         bound = 1 / math.sqrt(dimension)
-        for name in ("query", "key", "value"):
-            layer = nn.utils.skip_init(nn.Linear, dimension, dimension, bias=False)
+        layers = [nn.utils.skip_init(nn.Linear, dimension, dimension, bias=False) for _ in range(3)]
+        for layer in layers:
             nn.init.uniform_(layer.weight, -bound, bound, generator=generator)
-            self.add_module(name, layer)
+        self.query, self.key, self.value = layers
         self.sparsity = nn.Parameter(torch.zeros(heads))
         self._entmax = require("entmax", "ast", "the Star Transformer").entmax_bisect
 
@@ -111,14 +107,10 @@ class StarTransformer(WeightedPooling):
         include_prompt: bool = True,
         seed: Seed = 0,
     ) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__(embedding_dimension, include_prompt)
         if embedding_dimension % heads:
             raise ConfigurationError(f"embedding_dimension={embedding_dimension} is not divisible by heads={heads}.")
-        self.embedding_dimension = embedding_dimension
-        self.heads = heads
-        self.window = window
-        self.rounds = rounds
-        self.include_prompt = include_prompt
+        self.heads, self.window, self.rounds = heads, window, rounds
         generator = torch.Generator().manual_seed(seed)
         self.ring = AdaptiveAttention(embedding_dimension, heads, generator)
         self.star = AdaptiveAttention(embedding_dimension, heads, generator)

@@ -58,10 +58,8 @@ class TokenAttention(WeightedPooling):
     def __init__(
         self, embedding_dimension: Count, s_max: Positive = 128.0, include_prompt: bool = True, seed: Seed = 0
     ) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.embedding_dimension = embedding_dimension
+        super().__init__(embedding_dimension, include_prompt)
         self.s_max = s_max
-        self.include_prompt = include_prompt
         bound = math.sqrt(3 * VARIANCE)
         generator = torch.Generator().manual_seed(seed)
         for name, rows in (("query", embedding_dimension), ("key", embedding_dimension), ("token", 1)):

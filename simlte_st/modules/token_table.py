@@ -56,10 +56,8 @@ class TokenTable(SavedModule):
         self, embedding_dimension: Count, vocabulary_size: Count, dimension: Count, weight: Share = WEIGHT
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.embedding_dimension = embedding_dimension
-        self.vocabulary_size = vocabulary_size
-        self.dimension = dimension
-        self.weight = weight
+        self.embedding_dimension, self.vocabulary_size = embedding_dimension, vocabulary_size
+        self.dimension, self.weight = dimension, weight
         self.register_buffer("table", torch.zeros(vocabulary_size, dimension))
 
     @classmethod

@@ -6,8 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from simlte_st.extras import require
-from simlte_st.reading.document import Document
-from simlte_st.reading.documents import read_documents
+from simlte_st.reading.documents import Document, read_documents
 
 
 def bbc_news() -> list[Document]:

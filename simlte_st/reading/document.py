@@ -1,8 +1,7 @@
-"""Documents, their sentences, words and ids."""
+"""Documents: their sentences, words, ids, titles and metadata columns."""
 
 from __future__ import annotations
 
-import datetime
 import decimal
 import hashlib
 import itertools
@@ -12,10 +11,12 @@ import re
 import statistics
 import unicodedata
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from datetime import date, datetime, time, timezone
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
+from simlte_st.errors import DataError
 from simlte_st.files import valid_unicode
 
 LONGEST_WORD = 24
@@ -28,6 +29,14 @@ was ahead on data sets with 428 tokens or more, and behind on those with 298 or 
 SAMPLE_CHARACTERS = 1_000_000
 """Characters in the sample of first documents; Punkt learns from it in a few seconds."""
 
+Kind = Literal["number", "date", "category", "text"]
+
+CLASSES = 100
+"""Maximum number of distinct values in a category column."""
+
+TITLES = ("title", "headline", "subject", "name")
+"""Default title columns, in order of preference."""
+
 T = TypeVar("T")
 
 
@@ -39,17 +48,14 @@ class ArrowStream(Protocol):
 
 
 if TYPE_CHECKING:
+    import pyarrow
+
     from simlte_st.reading.documents import Shards
     from simlte_st.reading.reader import DocumentReader
 
-    DocumentSource: TypeAlias = (
-        str
-        | os.PathLike[str]
-        | Iterable[str | os.PathLike[str] | Mapping[str, Any] | "Document"]
-        | ArrowStream
-        | DocumentReader
-        | Shards
-    )
+    Place: TypeAlias = str | os.PathLike[str]
+    Records: TypeAlias = Iterable[Place | Mapping[str, Any] | "Document"]
+    DocumentSource: TypeAlias = Place | Records | ArrowStream | DocumentReader | Shards
 else:
     DocumentSource = Any
 """Anything that :func:`~simlte_st.data.read_documents` takes or returns; it checks the type at run time."""
@@ -68,6 +74,10 @@ _MARKS = "".join(filter(lambda sign: unicodedata.category(sign)[0] == "M", map(c
 _WHOLE_NUMBER = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")
 _BOOLEANS = {"true": "True", "false": "False"}
 _WORD = re.compile(rf"[{_UNSPACED}][{_MARKS}]*|[^\s{_UNSPACED}]{{1,{LONGEST_WORD}}}")
+_TITLE_LENGTH = 120
+_TITLE_LETTERS = 10
+_MIN_SHARE = 0.9  # of numbers or dates in a column of this type; the rest are errors such as "n/a"
+_VALUE_LENGTH = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +184,7 @@ def to_name(value: object) -> str | None:
         value = value.item()
     if isinstance(value, (float, decimal.Decimal)) and math.isfinite(value) and value == int(value):
         value = int(value)
-    if not isinstance(value, (str, int, float, decimal.Decimal, uuid.UUID, datetime.date, datetime.time)):
+    if not isinstance(value, (str, int, float, decimal.Decimal, uuid.UUID, date, time)):
         raise TypeError(type(value).__name__)
     text = str(value)
     if isinstance(value, UntypedText):
@@ -186,3 +196,108 @@ def to_name(value: object) -> str | None:
 def to_nfc(text: str) -> str:
     """Return a text as valid Unicode in NFC."""
     return unicodedata.normalize("NFC", valid_unicode(text))
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the source, with its type."""
+
+    name: str
+    kind: Kind
+    values: Sequence[object]  # None if missing
+    numbers: Sequence[float | None]  # dates are seconds since 1970; None for other values
+
+    def short_values(self) -> list[str]:
+        """Return the values as text of limited length; missing values are empty."""
+        return ["" if value is None else _shorten(str(value), _VALUE_LENGTH) for value in self.values]
+
+    def to_arrow(self) -> pyarrow.Array:
+        """Return the values as an Arrow array; as text if no Arrow type fits them all."""
+        import pyarrow
+
+        try:
+            return pyarrow.array(self.values)
+        except (pyarrow.ArrowException, TypeError, ValueError, OverflowError):
+            return pyarrow.array([None if value is None else str(value) for value in self.values], pyarrow.string())
+
+
+def collect_columns(documents: Sequence[Document]) -> list[Column]:
+    """Return the columns of documents, in order of first occurrence."""
+    names = dict.fromkeys(name for document in documents for name in document.metadata or {})
+    return [infer_column(name, [(document.metadata or {}).get(name) for document in documents]) for name in names]
+
+
+def document_titles(documents: Sequence[Document], columns: Sequence[Column], name: str | None = None) -> list[str]:
+    """Return a title for each document, from a column or the first line of its text."""
+    titles = title_column([column.name for column in columns], name)
+    values = next((column.short_values() for column in columns if column.name == titles), [""] * len(documents))
+    return [document_title(value, document.text) for value, document in zip(values, documents, strict=True)]
+
+
+def title_column(names: Sequence[str], name: str | None = None) -> str | None:
+    """Return the title column: the named one, or one of :data:`TITLES`, or None."""
+    if name is None:
+        return next((column for title in TITLES for column in names if column.lower() == title), None)
+    if name not in names:
+        raise DataError(f"title={name!r}: there is no such column. The columns are: {', '.join(names) or 'none'}.")
+    return name
+
+
+def document_title(value: object, text: str) -> str:
+    """Return the title of a document: its value in the title column, or the first line of its text.
+
+    Short lines, such as "Hello,", are joined with the next line.
+    """
+    title = "" if value is None else " ".join(str(value).split())
+    lines = [] if title else text.lstrip()[: 2 * _TITLE_LENGTH].split("\n")
+    for line in lines:
+        if sum(map(str.isalpha, title)) >= _TITLE_LETTERS:
+            break
+        title = " ".join([title, *line.split()]).lstrip()
+    return _shorten(title, _TITLE_LENGTH)
+
+
+def infer_column(name: str, values: Sequence[object]) -> Column:
+    """Determine the type of a column from its values."""
+    values = [None if _is_missing(value) else value for value in values]
+    present = [value for value in values if value is not None]
+    converters: dict[Kind, Callable[[object], float | None]] = {"number": _number, "date": _seconds}
+    for kind, convert in converters.items():
+        numbers = [None if value is None else convert(value) for value in values]
+        count = sum(number is not None for number in numbers)
+        if count and count >= _MIN_SHARE * len(present):
+            return Column(name, kind, values, numbers)
+    classes = {str(value) for value in present}
+    is_category = 1 < len(classes) <= CLASSES and len(classes) < len(present)
+    return Column(name, "category" if is_category else "text", values, [None] * len(values))
+
+
+def _is_missing(value: object) -> bool:
+    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, (bool, date, datetime)):
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):  # integers of 309 digits or more overflow
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _seconds(value: object) -> float | None:
+    """Return a date or an ISO 8601 text as seconds since 1970; without a time zone, UTC is assumed."""
+    try:
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+        if isinstance(moment, date) and not isinstance(moment, datetime):
+            moment = datetime(moment.year, moment.month, moment.day)
+        if not isinstance(moment, datetime):
+            return None
+        return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def _shorten(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"

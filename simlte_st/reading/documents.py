@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from simlte_st.arguments import Count, check_arguments
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.reading.arrow import dataset_table, error_summary, is_hub, is_instance, load_hub
 from simlte_st.reading.document import Document, DocumentSource
-from simlte_st.reading.reader import DocumentReader
+from simlte_st.reading.reader import DocumentReader, ReadReport, format_reason
 from simlte_st.reading.rows import BrokenSourceError, Columns, Event, Reading, Row
 from simlte_st.reading.sources import Source, open_source
-from simlte_st.reading.tables import choose_columns, read_table
+from simlte_st.reading.tables import choose_columns, dataset_table, is_hub, is_instance, load_hub, read_table
 
-__all__ = ["DocumentReader", "ShardReader", "Shards", "list_documents", "read_documents"]
+__all__ = ["Document", "DocumentReader", "DocumentSource", "ReadReport", "format_reason"]
+__all__ += ["ShardReader", "Shards", "list_documents", "read_documents"]
 
 if TYPE_CHECKING:
     from datasets import IterableDataset
@@ -163,7 +163,7 @@ class Shards:
                 same = "Multiple" in str(error)
                 problem = "two columns with the same name" if same else "other columns than the first"
                 raise DataError(f"{name} has {problem}: rename one, or read it without stream=.") from None
-            raise BrokenSourceError(f"{name} is truncated, corrupt or unreadable ({error_summary(error)})") from error
+            raise BrokenSourceError(f"{name} is truncated, corrupt or unreadable ({_error_summary(error)})") from error
 
 
 class ShardReader:
@@ -247,5 +247,10 @@ def _shard_parquet(source: DocumentSource, reading: Reading) -> Shards:
     except DataError:
         raise
     except Exception as error:  # missing, forbidden, offline, without a library, or not a parquet file
-        raise DataError(f"{name} cannot be opened ({error_summary(error)}). A stream is read from {KINDS}.") from error
+        raise DataError(f"{name} cannot be opened ({_error_summary(error)}). A stream is read from {KINDS}.") from error
     return Shards(name, dataset, files, reading, source)
+
+
+def _error_summary(error: Exception) -> str:
+    """Return an error's class name and the first line of its message."""
+    return ": ".join([type(error).__name__, *str(error).splitlines()[:1]])

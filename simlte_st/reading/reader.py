@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -118,9 +119,6 @@ class DocumentReader:
             DataError: The source can be read only once, and has been read in part.
         """
         self._check_unread()
-        return self._reopen(**options)
-
-    def _reopen(self, **options: Any) -> DocumentReader:
         return DocumentReader(open_source(self._source.origin, replace(self._source.reading, **options)))
 
     def __repr__(self) -> str:
@@ -158,7 +156,7 @@ class DocumentReader:
     def check(self, label: str | None = None) -> None:
         """Read files up to the first document to raise errors early, with a label column."""
         if self.places:
-            next(iter(self._reopen(label_column=label)), None)
+            next(iter(self.with_options(label_column=label)), None)
 
     def peek(self) -> list[Document]:
         """Return the first documents, up to a million characters; the next iteration does not read them again."""
@@ -203,8 +201,7 @@ class DocumentReader:
 
     def _make_document(self, row: Row, ids: dict[int, int] | None, report: ReadReport) -> Document | None:
         """Return the document of a row; None, with the reason counted, if it is unusable."""
-        text = row.text
-        if not isinstance(text, str):
+        if not isinstance(text := row.text, str):
             report.note(report.skipped, NOT_A_STRING, row.where, type(text).__name__)
             return None
         text = str(text)  # numpy's strings are a subclass of str
@@ -250,7 +247,6 @@ def _make_unique(name: str, counts: dict[int, int]) -> str:
 
 def _source_id(row: Row) -> str | None:
     """Return the id of a row; None if it is missing or not usable as an id."""
-    try:
+    with suppress(TypeError):
         return to_name(row.id)
-    except TypeError:
-        return None
+    return None

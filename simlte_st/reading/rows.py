@@ -58,6 +58,16 @@ class Reading:
         names = ("text_column", "id_column", "label_column")
         return {name: column for name in names if (column := getattr(self, name)) is not None}
 
+    def refuse_columns(self, subject: str) -> None:
+        """Raise :class:`DataError` if columns are named for a source without columns."""
+        if named := ", ".join(f"{option}={name!r}" for option, name in self.named_columns().items()):
+            raise DataError(f"{subject} has no columns, so {named} cannot be used.")
+
+    def check_size(self, size: int) -> None:
+        """Raise :class:`BadTextError` if a file or e-mail has too many bytes."""
+        if size > self.max_bytes:
+            raise BadTextError(TOO_LONG, f"more than {self.max_bytes:,} bytes")
+
     @property
     def max_bytes(self) -> int:
         """Maximum size of a file, line or e-mail in bytes."""

@@ -23,16 +23,15 @@ from typing import TextIO
 from simlte_st.errors import DataError
 from simlte_st.extras import check_installed
 from simlte_st.files import is_model
-from simlte_st.reading.arrow import FORM, dataset_table, is_hub, load_hub, table_opener
+from simlte_st.reading import tables
 from simlte_st.reading.document import DocumentSource
 from simlte_st.reading.formats import DESCRIPTION, TextFormat, find_format, format_by_content
 from simlte_st.reading.formats.html import has_tags, html_text
-from simlte_st.reading.formats.json import item_rows
 from simlte_st.reading.formats.mail import looks_like_mail, read_mail
+from simlte_st.reading.formats.records import item_rows
 from simlte_st.reading.rows import EXTRA, BrokenSourceError, Columns, Event, RawRow, Reading, Row, Skip, make_skip
-from simlte_st.reading.tables import Table, folder_columns, mappings_table, read_table, refuse_columns
 
-PLACES = f"{DESCRIPTION}; {FORM}; or - for JSON lines from standard input"
+PLACES = f"{DESCRIPTION}; {tables.FORM}; or - for JSON lines from standard input"
 """Description of the sources that a user can name."""
 
 _MAX_PATH = 200  # characters of a path in a message; longer items of a list are texts
@@ -44,7 +43,7 @@ class Source:
     """An open source; each call of :meth:`events` reads it from the beginning."""
 
     name: str
-    open: Callable[[], Table | Iterator[Event | RawRow]]
+    open: Callable[[], tables.Table | Iterator[Event | RawRow]]
     reading: Reading
     size: Callable[[], int | None] = lambda: None  # maximum number of documents, if counting is cheap
     once: bool = False  # whether it can only be read once
@@ -54,17 +53,15 @@ class Source:
 
     def events(self) -> Iterator[Event]:
         """Yield the rows, and the chosen columns of a table."""
-        table = self.open()
-        if not isinstance(table, Table):
-            rows = table
-            for row in rows:
-                if isinstance(row, RawRow):  # rows before the first mapping need no columns
-                    table = mappings_table(self.name, itertools.chain([row], rows))
-                    break
-                yield row
+        rows, reading = self.open(), self.reading
+        if isinstance(rows, tables.Table):
+            yield from tables.read_table(rows, reading)
+            return
+        for row in rows:
+            if isinstance(row, RawRow):  # rows before the first mapping need no columns; the table reads all others
+                yield from tables.read_table(tables.mappings_table(self.name, itertools.chain([row], rows)), reading)
             else:
-                return
-        yield from read_table(table, self.reading)
+                yield row
 
 
 def open_source(source: DocumentSource, reading: Reading) -> Source:
@@ -100,7 +97,7 @@ def _open(source: DocumentSource, reading: Reading) -> Source:
         return _open_several(source, reading)
     name = f"the {type(source).__name__}"
     size = functools.partial(_length, source)
-    if (open_table := table_opener(source, name)) is not None:
+    if (open_table := tables.table_opener(source, name)) is not None:
         return Source(name, open_table, reading, size)
     # Iterating over these would give column names, splits or numbers.
     is_other = isinstance(source, (Mapping, bytes, bytearray)) or hasattr(source, "columns")
@@ -121,7 +118,7 @@ def _length(source: object) -> int | None:
 
 
 def _open_place(source: str | os.PathLike[str], reading: Reading) -> Source:
-    if is_hub(source):
+    if tables.is_hub(source):
         return _open_hub(source, reading)
     name = os.fspath(source)
     if name == "-":
@@ -132,7 +129,7 @@ def _open_place(source: str | os.PathLike[str], reading: Reading) -> Source:
         raise DataError(f"There is no file or folder {name[:_MAX_PATH]!r}.{hint} Documents are read from {PLACES}.")
     file_format = find_format(path, reading.mails) or (format_by_content(path) if path.is_file() else None)
     if path.is_dir() or isinstance(file_format, TextFormat):
-        refuse_columns(replace(reading, label_column=None), f"{path} holds text, which")
+        replace(reading, label_column=None).refuse_columns(f"{path} holds text, which")
     if path.is_dir():
         prefix = f"{os.path.basename(os.path.abspath(path))}/"
         return Source(name, lambda: _folder_rows(path, reading), reading, prefix=prefix, places=(path,))
@@ -145,8 +142,8 @@ def _open_place(source: str | os.PathLike[str], reading: Reading) -> Source:
         raise DataError(f"{path} is a pipe or a device, not a file: write its content to a file first.")
     size = functools.partial(file_format.count_rows, path)
 
-    def open_table() -> Table:
-        return replace(file_format.open(path, reading), name=name, folders=folder_columns(path))
+    def open_table() -> tables.Table:
+        return replace(file_format.open(path, reading), name=name, folders=tables.folder_columns(path))
 
     return Source(name, open_table, reading, size, prefix=f"{path.name}:", places=(path,))
 
@@ -161,8 +158,8 @@ def _spool(stream: TextIO) -> tuple[tempfile.TemporaryDirectory[str], Path]:
 
 
 def _open_hub(name: str, reading: Reading) -> Source:
-    load = functools.cache(lambda: load_hub(name))  # on first use
-    source = Source(name, lambda: dataset_table(load(), name), reading, prefix=f"{name}:")
+    load = functools.cache(lambda: tables.load_hub(name))  # on first use
+    source = Source(name, lambda: tables.dataset_table(load(), name), reading, prefix=f"{name}:")
 
     def events() -> Iterator[Event]:
         import datasets
@@ -225,11 +222,9 @@ def _distinct_folders(paths: Sequence[str]) -> Iterator[str]:
 
 def is_place(item: object) -> bool:
     """Return whether an item of a list is a path, an existing file or folder, or a Hub name."""
-    if isinstance(item, os.PathLike):
-        return True
-    if not isinstance(item, str) or len(item) > _MAX_PATH:
-        return False
-    return _HUB_NAME.fullmatch(item) is not None or os.path.lexists(item)
+    if isinstance(item, str) and len(item) <= _MAX_PATH:
+        return _HUB_NAME.fullmatch(item) is not None or os.path.lexists(item)
+    return isinstance(item, os.PathLike)
 
 
 def _are_places(items: Sequence[object]) -> bool:

@@ -107,8 +107,7 @@ def read_whole(path: Path, reading: Reading) -> bytes:
         while piece := stream.read(_BUFFER):  # reading everything at once would allocate the maximum
             pieces.append(piece)
             size += len(piece)
-            if size > reading.max_bytes:
-                raise BadTextError(TOO_LONG, f"more than {reading.max_bytes:,} bytes")
+            reading.check_size(size)
     return b"".join(pieces)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from operator import length_hint
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -15,21 +16,20 @@ import pyarrow.parquet as pq
 from numpy.typing import ArrayLike
 
 from simlte_st.errors import ConfigurationError, format_count
-from simlte_st.models.device import Engine
-from simlte_st.models.encode import make_parts
-from simlte_st.models.language import warn_of_language
-from simlte_st.models.parts import PartEncoder
-from simlte_st.models.truncation import Truncation, warn_of_truncation
+from simlte_st.files import SETTINGS_FILE, write_json
+from simlte_st.models.encode import Engine, make_parts
+from simlte_st.models.limits import Truncation, warn_of_language, warn_of_truncation
+from simlte_st.models.parts import Part, PartEncoder, Parts
 from simlte_st.models.vectors import unit_rows
 from simlte_st.progress import TextBar
 from simlte_st.reading.document import Document, content_id, peek
-from simlte_st.reading.documents import DocumentReader
-from simlte_st.reading.reader import ReadReport
-from simlte_st.search.encoder import Encoder, TextParts
+from simlte_st.reading.documents import DocumentReader, ReadReport
+from simlte_st.search.encoder import Encoder, IndexSettings
 from simlte_st.search.schema import MAX_COLUMNS, Metadata, own_schema
-from simlte_st.search.settings import IndexSettings
 from simlte_st.search.store import PUNKT_FILE, Store, text_hash
-from simlte_st.search.words import DocumentTerms, count_index_words
+from simlte_st.search.words import count_index_words
+from simlte_st.words.analyzer import extract_terms
+from simlte_st.words.languages import LanguageFinder
 from simlte_st.words.sentences import Segmenter
 
 VECTORS_FOLDER = "vectors.parts"
@@ -104,99 +104,79 @@ class IndexReport:
         return values | {"truncation": self.truncation.to_dict()}
 
 
-def add_documents(
-    store: Store,
-    encoder: Encoder,
-    settings: IndexSettings,
-    reader: DocumentReader,
-    *,
-    engine: Engine,
-    batch_size: int,
-    columns: Sequence[str] | None,
-    sync: bool,
-    progress: bool,
-) -> IndexReport:
-    """Add documents to an index; see :meth:`simlte_st.search.Index.add`. Its settings are changed in place."""
-    first, stream = peek(_with_stable_ids(reader), lambda document: len(document.text))
-    texts = [document.text for document in first]
-    if not store.count():  # warn once, and forget sentences learned from other documents before a kill
-        warn_of_language({encoder.name or "The model": encoder.quick or encoder.model}, texts)
-        if not (encoder.quick or settings["parts"]):
-            warn_of_truncation(encoder.model, texts, REMEDY)
-        (store.folder / PUNKT_FILE).unlink(missing_ok=True)
-    segmenter = store.segmenter(settings["language"], texts) if settings["parts"] else None
-    metadata = Metadata(store.metadata(), columns)
-    metadata.check_names(first)
-    report = IndexReport(reader.report, encoder.truncation())
-    terms = DocumentTerms(store.folder, settings, texts)
-    writer = _Writer(store, encoder, segmenter, metadata=metadata, terms=terms, batch_size=batch_size, report=report)
-    writer.learn_columns(first)
-    folder = store.folder / VECTORS_FOLDER
-    if engine.elsewhere:
-        stream = _with_stable_ids(reader)  # start again for the second reading
-        missing_texts = TextParts(reader, folder, encoder, segmenter)
-        make_parts(missing_texts, PartEncoder(encoder.model, batch_size), engine, progress)
-    ids = set[str]()
-    with TextBar(None if encoder.quick else encoder.model, "Indexing", None, show=progress) as bar:
-        for number, batch in enumerate(encoder.batches(stream), start=1):
-            new = {document.id: document for document in batch if document.id not in ids}
-            ids |= new.keys()
-            report.unchanged += len(batch) - len(new)
-            bar.documents = length_hint(reader, 0) or None
-            bar.begin(len(batch))
-            writer.write(list(new.values()), _read_vectors(folder, number), bar)
-    shutil.rmtree(folder, ignore_errors=True)  # all vectors are in the table now
-    report.reading = reader.report
-    if sync:
-        _remove_missing(store, reader, ids, report)
-    store.tidy()
-    count_index_words(store)
-    tokens = store.rows("searched", ["tokens"])["tokens"].to_numpy()
-    report.documents, report.vectors = store.count(), len(tokens)
-    report.truncation.add(tokens)
-    report.misfits = dict(metadata.misfits)
-    return report
-
-
-def _with_stable_ids(reader: DocumentReader) -> Iterator[Document]:
-    """Yield documents; those of a table without ids get the hash of their text as id, since row numbers may change.
-
-    A second document with the same text and other columns gets the hash of both. The column ``row`` has the row number,
-    unless the source has a column of that name.
-    """
-    columns: dict[str, str] = {}
-    for document in reader:
-        if reader.report.text_column is not None and reader.report.id_column is None:
-            doc_id, metadata_id = content_id(document.text), content_id(repr(sorted((document.metadata or {}).items())))
-            if columns.setdefault(doc_id, metadata_id) != metadata_id:
-                doc_id = content_id(f"{doc_id} {metadata_id}")
-            document = Document(doc_id, document.text, metadata={"row": document.id, **(document.metadata or {})})
-        yield document
-
-
-def _remove_missing(store: Store, reader: DocumentReader, ids: set[str], report: IndexReport) -> None:
-    """Remove documents that are no longer in the source, except those that could not be read."""
-    if reader.report.stopped_at is not None:
-        raise ConfigurationError("Only part of the documents was read (limit=): sync=True would remove the others.")
-    missing = [doc_id for doc_id in store.ids() if doc_id not in ids]
-    prefixes = tuple(name for name in reader.unread if not name or name.endswith("/"))
-    report.kept = [doc_id for doc_id in missing if doc_id in reader.unread or doc_id.startswith(prefixes)]
-    removed = sorted({*missing} - {*report.kept})
-    store.delete(removed)
-    report.removed = len(removed)
-
-
 @dataclass
-class _Writer:
-    """Writes batches of documents to the table of an index, each in one commit, and counts them."""
+class IndexWriter:
+    """Adds documents to an index, each batch in one commit; see :meth:`simlte_st.search.Index.add`.
+
+    Its settings are changed in place.
+    """
 
     store: Store
     encoder: Encoder
-    segmenter: Segmenter | None
-    metadata: Metadata
-    terms: DocumentTerms
+    settings: IndexSettings
+    reader: DocumentReader
+    engine: Engine
     batch_size: int
-    report: IndexReport
+    columns: Sequence[str] | None
+    sync: bool
+    progress: bool
+
+    def __post_init__(self) -> None:
+        store, encoder, settings = self.store, self.encoder, self.settings
+        first, self.stream = peek(_with_stable_ids(self.reader), lambda document: len(document.text))
+        texts = [document.text for document in first]
+        if not store.count():  # warn once, and forget sentences learned from other documents before a kill
+            warn_of_language({encoder.name or "The model": encoder.quick or encoder.model}, texts)
+            if not (encoder.quick or settings["parts"]):
+                warn_of_truncation(encoder.model, texts, REMEDY)
+            (store.folder / PUNKT_FILE).unlink(missing_ok=True)
+        self.segmenter = store.segmenter(settings["language"], texts) if settings["parts"] else None
+        self.metadata = Metadata(store.metadata(), self.columns)
+        self.metadata.check_names(first)
+        self.report = IndexReport(self.reader.report, encoder.truncation())
+        self.find_language = LanguageFinder(texts, settings["language"], settings["languages"])
+        self.learn_columns(first)
+
+    def add(self) -> IndexReport:
+        """Add the documents."""
+        store, encoder, reader, report = self.store, self.encoder, self.reader, self.report
+        folder = store.folder / VECTORS_FOLDER
+        if self.engine.elsewhere:
+            self.stream = _with_stable_ids(reader)  # start again for the second reading
+            missing_texts = TextParts(reader, folder, encoder, self.segmenter)
+            make_parts(missing_texts, PartEncoder(encoder.model, self.batch_size), self.engine, self.progress)
+        ids = set[str]()
+        with TextBar(None if encoder.quick else encoder.model, "Indexing", None, show=self.progress) as bar:
+            for number, batch in enumerate(encoder.batches(self.stream), start=1):
+                new = {document.id: document for document in batch if document.id not in ids}
+                ids |= new.keys()
+                report.unchanged += len(batch) - len(new)
+                bar.documents = length_hint(reader, 0) or None
+                bar.begin(len(batch))
+                self.write(list(new.values()), _read_vectors(folder, number), bar)
+        shutil.rmtree(folder, ignore_errors=True)  # all vectors are in the table now
+        report.reading = reader.report
+        if self.sync:
+            self._remove_missing(ids)
+        store.tidy()
+        count_index_words(store)
+        tokens = store.rows("searched", ["tokens"])["tokens"].to_numpy()
+        report.documents, report.vectors = store.count(), len(tokens)
+        report.truncation.add(tokens)
+        report.misfits = dict(self.metadata.misfits)
+        return report
+
+    def _remove_missing(self, ids: set[str]) -> None:
+        """Remove documents that are no longer in the source, except those that could not be read."""
+        reader = self.reader
+        if reader.report.stopped_at is not None:
+            raise ConfigurationError("Only part of the documents was read (limit=): sync=True would remove the others.")
+        missing = [doc_id for doc_id in self.store.ids() if doc_id not in ids]
+        prefixes = tuple(name for name in reader.unread if not name or name.endswith("/"))
+        unread = [doc_id for doc_id in missing if doc_id in reader.unread or doc_id.startswith(prefixes)]
+        removed = sorted({*missing} - {*unread})
+        self.store.delete(removed)
+        self.report.kept, self.report.removed = unread, len(removed)
 
     def learn_columns(self, documents: Iterable[Document]) -> None:
         """Add new columns of metadata."""
@@ -218,7 +198,7 @@ class _Writer:
             self.report.added += document.id not in stored
             changed.append((document, values))
         rows: list[Row] = []
-        all_terms = self.terms.extract([document.text for document, _ in changed])
+        all_terms = self._extract_terms([document.text for document, _ in changed])
         for (document, values), terms in zip(changed, all_terms, strict=True):
             passages = self.encoder.passages(document, self.segmenter)
             rows.append({**values, "part": 0, "searched": not passages, "text": document.text, "terms": terms})
@@ -226,6 +206,15 @@ class _Writer:
                 rows.append({**values, "part": part, "hash": text_hash(passage), "searched": True, "passage": passage})
         if rows:
             self.store.merge(self._table(rows, vectors, bar))
+
+    def _extract_terms(self, texts: Sequence[str]) -> list[str]:
+        """Return the terms of each text, separated by spaces, after saving new languages in the settings."""
+        languages = list(map(self.find_language, texts))
+        if {*languages} - {*self.settings["languages"]}:
+            self.settings["languages"] = list(dict.fromkeys([*self.settings["languages"], *languages]))
+            write_json(self.store.folder / SETTINGS_FILE, self.settings)
+        pairs = zip(texts, languages, strict=True)
+        return [" ".join(term.term for term in extract_terms(text, language)) for text, language in pairs]
 
     def _table(self, rows: list[Row], vectors: Vectors, bar: TextBar) -> pa.Table:
         """Return the rows with their vectors, after encoding those that neither the table nor ``vectors`` has."""
@@ -238,14 +227,27 @@ class _Writer:
         with bar.reading([*missing.values()]):
             encoded = self.encoder.encode([*missing.values()], self.batch_size)
         vectors = {**vectors, **indexed, **dict(zip(missing, zip(*encoded, strict=True), strict=True))}
-        flat = np.concatenate([np.asarray(vectors[row["hash"]][0], dtype=np.float32) for row in rows])
-        types = {field.name: field.type for field in own_schema(self.encoder.dimension)} | self.metadata.types
-        del types["vector"]
         for row in rows:
-            row["tokens"] = vectors[row["hash"]][1]
-        arrays = {name: pa.array([row.get(name) for row in rows], kind) for name, kind in types.items()}
-        arrays["vector"] = pa.FixedSizeListArray.from_arrays(pa.array(flat), self.encoder.dimension)
-        return pa.table(arrays)
+            vector, row["tokens"] = vectors[row["hash"]]
+            row["vector"] = np.asarray(vector, dtype=np.float32)
+        types = {field.name: field.type for field in own_schema(self.encoder.dimension)} | self.metadata.types
+        return pa.Table.from_pylist(rows, pa.schema(types))
+
+
+def _with_stable_ids(reader: DocumentReader) -> Iterator[Document]:
+    """Yield documents; those of a table without ids get the hash of their text as id, since row numbers may change.
+
+    A second document with the same text and other columns gets the hash of both. The column ``row`` has the row number,
+    unless the source has a column of that name.
+    """
+    columns: dict[str, str] = {}
+    for document in reader:
+        if reader.report.text_column is not None and reader.report.id_column is None:
+            doc_id, metadata_id = content_id(document.text), content_id(repr(sorted((document.metadata or {}).items())))
+            if columns.setdefault(doc_id, metadata_id) != metadata_id:
+                doc_id = content_id(f"{doc_id} {metadata_id}")
+            document = Document(doc_id, document.text, metadata={"row": document.id, **(document.metadata or {})})
+        yield document
 
 
 def _read_vectors(folder: Path, number: int) -> Vectors:
@@ -260,3 +262,29 @@ def _read_vectors(folder: Path, number: int) -> Vectors:
         pairs = zip(rows, table["tokens"].to_pylist(), strict=True)
         vectors.update(zip(table["id"].to_pylist(), pairs, strict=True))
     return vectors
+
+
+class TextParts(Parts):
+    """Texts and passages without a vector in an index, for other processes to encode; a part per batch of documents."""
+
+    def __init__(self, reader: DocumentReader, folder: Path, encoder: Encoder, segmenter: Segmenter | None) -> None:
+        super().__init__(reader, folder.absolute())
+        self._encoder, self._segmenter = encoder, segmenter
+        self.folder.mkdir(exist_ok=True)
+
+    @property
+    def total(self) -> int | None:
+        """The number of documents, if each has one text."""
+        return None if self._segmenter else super().total
+
+    def __iter__(self) -> Iterator[Part]:
+        """Yield the texts of each batch that have no vector yet."""
+        store, hashes = Store.open(self.folder.parent), set[str]()
+        for number, batch in enumerate(self._encoder.batches(self.reader), start=1):
+            passages = [(document.text, *self._encoder.passages(document, self._segmenter)) for document in batch]
+            texts = {text_hash(text): text for text in chain(*passages)}
+            new = [digest for digest in texts if digest not in hashes]
+            hashes.update(store.find_rows("hash", new, ["hash"])["hash"].to_pylist())
+            if missing := [digest for digest in new if digest not in hashes]:
+                hashes.update(missing)
+                yield Part.of(self.folder, number, missing, [texts[digest] for digest in missing])

@@ -1,33 +1,41 @@
-"""The model of an index: its identity, its passages, and its vectors of length 1."""
+"""The folder of an index, its ``settings.json``, and its model: identity, passages, and vectors of length 1."""
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simlte_st.models.names import ModelSource, cached_folder, local_folder
-from simlte_st.models.parts import Part, Parts, encode_counted, model_identity
-from simlte_st.models.truncation import Truncation, text_lengths
+from simlte_st.errors import ConfigurationError, ModelError, StoreError
+from simlte_st.extras import check_installed
+from simlte_st.files import SETTINGS_FILE, atomic_path, changes, check_new, check_place, hold, write_json
+from simlte_st.models.limits import Truncation, text_lengths
+from simlte_st.models.names import ModelSource, cached_folder, check_model, local_folder
+from simlte_st.models.parts import encode_counted, model_identity
 from simlte_st.models.vectors import Encoded, TokenVectors, unit_rows
 from simlte_st.prompts import document_prompt, query_prompt
 from simlte_st.reading.document import Document
-from simlte_st.reading.documents import DocumentReader
-from simlte_st.search.store import Store, text_hash
+from simlte_st.search.store import TABLE, Store, read_index_file
+from simlte_st.words.analyzer import ANALYZER
 from simlte_st.words.sentences import Segmenter, TokenCounter, split_passages, tokenizer_counter
 from simlte_st.words.tokens import in_batches
 
 if TYPE_CHECKING:  # with torch
     from sentence_transformers import SentenceTransformer
 
-Settings: TypeAlias = Mapping[str, object]
-"""Settings of an index, which include the identity of its model."""
+logger = logging.getLogger(__name__)
+
+FORMAT = 4
+"""Version of the files on disk."""
+
+_IDENTITY = ("weights", "modules", "tokenizer", "max_seq_length", "prompts", "default_prompt")
+"""Settings that identify the model and must not change while an index is open."""
 
 BATCH = 256
 """Maximum number of documents in a commit; an interruption loses no more than these."""
@@ -36,6 +44,17 @@ STATIC_BATCHES = 8
 """Factor of a commit's size with a static model: each commit searches the ids of the table."""
 
 _BATCH_CHARACTERS = 4_000_000
+
+
+class IndexSettings(TypedDict):
+    """The contents of ``settings.json``, besides the identity of the model."""
+
+    format: int
+    model: str | None  # its name or folder
+    parts: bool
+    analyzer: dict[str, Any]
+    language: str | None
+    languages: list[str]
 
 
 class Encoder:
@@ -55,7 +74,7 @@ class Encoder:
         quick: The token vectors of a static model in a folder, which need no torch; None for other models.
     """
 
-    def __init__(self, model: ModelSource, device: str | None = None, settings: Settings | None = None) -> None:
+    def __init__(self, model: ModelSource, device: str | None = None, settings: IndexSettings | None = None) -> None:
         self.name: str | None = None
         self.quick: TokenVectors | None = None
         self._source, self._device = model, device
@@ -115,37 +134,98 @@ class Encoder:
             rows = self.quick.encode([text], query_prompt(self.quick)).vectors
         else:
             rows = self.model.encode_query([text], prompt=query_prompt(self.model), show_progress_bar=False)
-        vector: NDArray[np.float32] = unit_rows(rows).astype(np.float32)[0]
-        return vector
+        return unit_rows(rows).astype(np.float32).reshape(-1)
 
 
-def _read_token_vectors(model: str | os.PathLike[str], settings: Settings | None) -> TokenVectors | None:
+def _read_token_vectors(model: str | os.PathLike[str], settings: IndexSettings | None) -> TokenVectors | None:
     folder = local_folder(model) or (cached_folder(os.fspath(model)) if settings else None)
     vectors = TokenVectors.load(Path(folder)) if folder else None
     return None if vectors and settings and not vectors.identity().items() <= settings.items() else vectors
 
 
-class TextParts(Parts):
-    """Texts and passages without a vector in an index, for other processes to encode; a part per batch of documents."""
+def check_new_index(folder: Path, overwrite: bool = False) -> None:
+    """Check that an index can be created in a folder; ``overwrite`` allows replacing an index."""
+    check_installed("lancedb", "index", "indexes")
+    check_place(folder)
+    if not folder.exists() or (folder.is_dir() and all(path.name.startswith(".") for path in folder.iterdir())):
+        return  # an empty folder may have a lock
+    if not is_index(folder):
+        raise ConfigurationError(f"{folder} already exists and is not an index: choose another folder for the index.")
+    check_new(folder, overwrite)
 
-    def __init__(self, reader: DocumentReader, folder: Path, encoder: Encoder, segmenter: Segmenter | None) -> None:
-        super().__init__(reader, folder.absolute())
-        self._encoder, self._segmenter = encoder, segmenter
-        self.folder.mkdir(exist_ok=True)
 
-    @property
-    def total(self) -> int | None:
-        """The number of documents, if each has one text."""
-        return None if self._segmenter else super().total
+def create_index(
+    folder: Path, model: ModelSource, device: str | None, *, parts: bool, language: str | None, overwrite: bool
+) -> Encoder:
+    """Create an empty index and return its model; an existing index is replaced once the new one is complete."""
+    check_new_index(folder, overwrite)
+    check_model(model)
+    encoder = Encoder(model, device)
+    settings = {"format": FORMAT, "model": encoder.name, **encoder.identity(), "parts": parts}
+    settings |= {"analyzer": ANALYZER, "language": language, "languages": []}
+    loaded = None if encoder.quick else encoder.model
+    if loaded and loaded.similarity_fn_name != "cosine" and type(loaded[-1]).__name__ != "Normalize":
+        logger.warning("The model compares vectors by %s, but an index ranks by cosine.", loaded.similarity_fn_name)
+    lock = hold(folder)
+    try:
+        check_new_index(folder, overwrite)  # again: another process may have created one in the meantime
+        with atomic_path(folder) as temporary:
+            temporary.mkdir()
+            Store.create(temporary, encoder.dimension)
+            write_json(temporary / SETTINGS_FILE, settings)
+            if os.name == "nt":  # Windows cannot rename a folder with an open file
+                lock.release()
+    finally:
+        lock.release()
+    return encoder
 
-    def __iter__(self) -> Iterator[Part]:
-        """Yield the texts of each batch that have no vector yet."""
-        store, hashes = Store.open(self.folder.parent), set[str]()
-        for number, batch in enumerate(self._encoder.batches(self.reader), start=1):
-            passages = [(document.text, *self._encoder.passages(document, self._segmenter)) for document in batch]
-            texts = {text_hash(text): text for text in chain(*passages)}
-            new = [digest for digest in texts if digest not in hashes]
-            hashes.update(store.find_rows("hash", new, ["hash"])["hash"].to_pylist())
-            if missing := [digest for digest in new if digest not in hashes]:
-                hashes.update(missing)
-                yield Part.of(self.folder, number, missing, [texts[digest] for digest in missing])
+
+def is_index(place: object) -> bool:
+    """Return whether a path is the folder of an index, complete or not."""
+    return isinstance(place, (str, os.PathLike)) and os.path.isdir(Path(place) / f"{TABLE}.lance")
+
+
+def read_settings(folder: Path, previous: IndexSettings | None = None) -> IndexSettings:
+    """Read the settings of an index, and check that its model is still the one of the ``previous`` settings."""
+    if not (folder / SETTINGS_FILE).is_file():
+        raise StoreError(f"There is no index at {folder}: create one with simlte index.")
+
+    def check(settings: IndexSettings) -> IndexSettings | None:
+        if settings["format"] != FORMAT or settings["analyzer"]["version"] != ANALYZER["version"]:
+            return None
+        if missing := {*_IDENTITY, *IndexSettings.__required_keys__} - settings.keys():
+            raise KeyError(*missing)
+        return settings
+
+    if (settings := read_index_file(folder, SETTINGS_FILE, check)) is None:
+        raise StoreError(f"{folder} was made by another version of simlte-st: index again, with --overwrite.")
+    if previous and any(settings.get(name) != previous.get(name) for name in _IDENTITY):
+        raise StoreError(f"{folder} was replaced by an index of another model: open it again.")
+    return settings
+
+
+def check_encoder(folder: Path, settings: IndexSettings, model: ModelSource | None = None) -> ModelSource:
+    """Return the model of an index, or its name, after checking without torch that the model exists."""
+    if model is not None:
+        check_model(model)
+        return model
+    if (name := settings["model"]) is None:
+        raise ConfigurationError(f"The model of {folder} has no name: pass it with model=.")
+    try:
+        check_model(name)
+    except ModelError as error:
+        raise ModelError(f"{error} It is the model of {folder}: if it has moved, name it with model=.") from None
+    return name
+
+
+def load_encoder(folder: Path, settings: IndexSettings, model: ModelSource | None, device: str | None) -> Encoder:
+    """Load the model of an index."""
+    encoder = Encoder(check_encoder(folder, settings, model), device, settings)
+    identity = encoder.identity()
+    if different := changes({name: settings.get(name) for name in identity}, identity):
+        raise ModelError(
+            f"{folder} was made with a different model than {encoder.name or 'the given one'} "
+            f"({'; '.join(different.values())}), so vectors cannot be compared. Name the right model with model=, or "
+            "create another index."
+        )
+    return encoder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -13,19 +13,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from simlte_st.arguments import Count, check_arguments
-from simlte_st.errors import DataError, format_count, keeping
+from simlte_st.errors import ConfigurationError, DataError, format_count, keeping
 from simlte_st.files import hold
-from simlte_st.models.device import Engine, check_devices
+from simlte_st.models.encode import Engine
 from simlte_st.models.names import ModelSource, check_model
 from simlte_st.reading.document import Document, DocumentSource
 from simlte_st.reading.documents import read_documents
-from simlte_st.search.add import IndexReport, add_documents
-from simlte_st.search.encoder import Encoder
-from simlte_st.search.hits import Hit
-from simlte_st.search.query import Cosine, Mode
-from simlte_st.search.rerank import Reranker
-from simlte_st.search.searcher import Searcher, normalize_ids, query_batches
-from simlte_st.search.settings import IndexSettings, check_settings, create_index, is_index, load_encoder, read_settings
+from simlte_st.search.add import IndexReport, IndexWriter
+from simlte_st.search.encoder import Encoder, create_index, is_index, load_encoder, read_settings
+from simlte_st.search.hits import Cosine, Criteria, Hit, Mode
+from simlte_st.search.searcher import Reranker, Searcher, normalize_ids, query_batches
 from simlte_st.search.store import Store
 from simlte_st.words.languages import check_language
 
@@ -53,11 +50,10 @@ class Index:
         parts: Whether it also has a vector for each passage.
     """
 
-    def __init__(
-        self, folder: Path, settings: IndexSettings, store: Store, model: ModelSource | None, device: str | None
-    ) -> None:
-        self.folder, self._settings, self._store, self._model, self._device = folder, settings, store, model, device
-        self.parts: bool = settings["parts"]
+    def __init__(self, folder: Path, model: ModelSource | None, device: str | None) -> None:
+        self.folder, self._model, self._device = folder, model, device
+        self._settings, self._store = read_settings(folder), Store.open(folder)
+        self.parts: bool = self._settings["parts"]
         self._encoder: Encoder | None = None
         self._searcher: Searcher | None = None
         self._reranker: tuple[ModelSource, Reranker] | None = None
@@ -109,7 +105,10 @@ class Index:
         language = None if language is None else check_language(language)
         if exist_ok and not overwrite and is_index(folder):
             index = cls.open(folder, model, device).load()
-            check_settings(folder, index._settings, parts, language)
+            for name, value in {"parts": parts, "language": language}.items():
+                if value not in (None, current := index._settings.get(name)):
+                    difference = f"without {name}=" if current is None else f"with {name}={current}"
+                    raise ConfigurationError(f"{folder} was made {difference}: use another folder, or overwrite=True.")
             return index
         encoder = create_index(folder, model, device, parts=bool(parts), language=language, overwrite=overwrite)
         index = cls.open(folder, model, device)
@@ -131,8 +130,7 @@ class Index:
             StoreError: There is no index, it is incomplete, or another version made it.
             MissingExtraError: LanceDB is not installed.
         """
-        folder = Path(path)
-        return cls(folder, read_settings(folder), Store.open(folder), model, device)
+        return cls(Path(path), model, device)
 
     def load(self) -> Index:
         """Load the model now rather than when first needed, and return the index.
@@ -150,24 +148,28 @@ class Index:
             self._encoder = load_encoder(self.folder, self._settings, self._model, self._device)
         return self._encoder
 
-    def _snapshot(self) -> Searcher:
-        """Return a searcher of a snapshot of the index."""
+    def _snapshot(self, criteria: Criteria | None = None, rerank: ModelSource | None = None) -> Searcher:
+        """Return a searcher of a snapshot of the index, after checking the filter and loading the reranker."""
         read_settings(self.folder, self._settings)
         if self._searcher is None:
             languages = self._settings["languages"] or ["en"]  # an empty index has none
             self._searcher = Searcher(self._store, lambda: self.encoder, self.parts, languages)
-        return self._searcher.snapshot()
+        searcher = self._searcher.snapshot(criteria or Criteria())
+        if rerank is not None:
+            check_model(rerank)
+            if self._reranker is None or self._reranker[0] != rerank:
+                self._reranker = rerank, Reranker(Encoder(rerank, self._device))
+            searcher.reranker = self._reranker[1]
+        return searcher
 
     @contextmanager
     def _write(self) -> Iterator[Store]:
         """Lock the index for writing, and yield its table."""
-        lock = hold(self.folder)
-        try:
+        with ExitStack() as stack:
+            stack.callback(hold(self.folder).release)
             self._settings = read_settings(self.folder, self._settings)  # another process may have changed them
             self._searcher = None
             yield Store.open(self.folder, exclusive=True)
-        finally:
-            lock.release()
 
     @check_arguments
     def add(
@@ -219,15 +221,15 @@ class Index:
         """
         placement = Engine(device, engine, actors, address)
         reader = read_documents(source).with_options(metadata=True)
-        check_devices(placement)
+        placement.check_devices()
         progress_kept = keeping(
             lambda: f"{self.folder} has {format_count(len(self), 'document')}: run it again to add the others."
         )
         with self._write() as store, progress_kept:
-            return add_documents(
+            return IndexWriter(
                 store, self.encoder, self._settings, reader, engine=placement, batch_size=batch_size, columns=columns,
                 sync=sync, progress=progress,
-            )  # fmt: skip
+            ).add()  # fmt: skip
 
     def delete(self, ids: Sequence[str]) -> int:
         """Delete documents, and return how many of them were in the index."""
@@ -295,11 +297,8 @@ class Index:
         """
         if not query.strip():
             raise DataError("The query is empty.")
-        searcher = self._snapshot()
-        criteria = searcher.criteria(top_k, threshold, where, mode)
-        reranker = self._load_reranker(rerank)
-        queries = [searcher.text_query(query, explain or mode != "text")]
-        return searcher.search(queries, criteria, explain, reranker)[0]
+        searcher = self._snapshot(Criteria(top_k, threshold, where, mode, explain), rerank)
+        return searcher.search([searcher.text_query(query)])[0]
 
     @check_arguments
     def unknown_words(self, query: str) -> list[str]:
@@ -339,12 +338,9 @@ class Index:
         sources = [documents] if isinstance(documents, (str, os.PathLike)) else list(documents)
         if not sources:
             raise DataError("There are no query documents.")
-        searcher = self._snapshot()
-        criteria = searcher.criteria(top_k, threshold, where, mode)
+        searcher = self._snapshot(Criteria(top_k, threshold, where, mode, explain), rerank)
         group = [document for source in sources for document in searcher.query_documents(source)]
-        reranker = self._load_reranker(rerank)
-        queries = searcher.document_queries([group], explain or mode != "text")
-        return searcher.search(queries, criteria, explain, reranker)[0]
+        return searcher.search(searcher.document_queries([group]))[0]
 
     @check_arguments
     def link_each(
@@ -373,19 +369,9 @@ class Index:
         Raises:
             DataError: The documents cannot be read. Others: see :meth:`search`.
         """
-        reranker = self._load_reranker(rerank)
-        for batch in query_batches(read_documents(source), reranker is not None):
-            searcher = self._snapshot()
-            queries = searcher.document_queries([[Document("", document.text)] for document in batch], mode != "text")
-            criteria = searcher.criteria(top_k, threshold, where, mode)
-            hits = searcher.search(queries, criteria, reranker=reranker)
+        criteria = Criteria(top_k, threshold, where, mode)
+        self._snapshot(criteria, rerank)  # errors appear before documents are read
+        for batch in query_batches(read_documents(source), rerank is not None):
+            searcher = self._snapshot(criteria, rerank)
+            hits = searcher.search(searcher.document_queries([[Document("", document.text)] for document in batch]))
             yield from zip((document.id for document in batch), hits, strict=True)
-
-    def _load_reranker(self, model: ModelSource | None) -> Reranker | None:
-        """Return the reranker of a model, which is loaded once; None without a model."""
-        if model is None:
-            return None
-        check_model(model)
-        if self._reranker is None or self._reranker[0] != model:
-            self._reranker = model, Reranker(Encoder(model, self._device))
-        return self._reranker[1]

@@ -69,19 +69,18 @@ _NOTATIONS = {
 
 def own_schema(dimension: int) -> pa.Schema:
     """Return the index's own columns; each row is a document or a passage."""
-    return pa.schema(
-        [
-            pa.field("id", pa.string(), nullable=False),
-            pa.field("part", pa.int32(), nullable=False),  # 0 for the document, 1 for its first passage
-            pa.field("hash", pa.string(), nullable=False),  # of the text or passage
-            pa.field("tokens", pa.int32(), nullable=False),
-            pa.field("searched", pa.bool_(), nullable=False),  # False for a document with passages
-            pa.field("text", pa.string()),  # of the document
-            pa.field("terms", pa.string()),  # of its text, separated by spaces; BM25 searches them
-            pa.field("passage", pa.string()),
-            pa.field("vector", pa.list_(pa.float32(), dimension), nullable=False),
-        ]
-    )
+    fields = [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("part", pa.int32(), nullable=False),  # 0 for the document, 1 for its first passage
+        pa.field("hash", pa.string(), nullable=False),  # of the text or passage
+        pa.field("tokens", pa.int32(), nullable=False),
+        pa.field("searched", pa.bool_(), nullable=False),  # False for a document with passages
+        pa.field("text", pa.string()),  # of the document
+        pa.field("terms", pa.string()),  # of its text, separated by spaces; BM25 searches them
+        pa.field("passage", pa.string()),
+        pa.field("vector", pa.list_(pa.float32(), dimension), nullable=False),
+    ]
+    return pa.schema(fields)
 
 
 def column_name(name: str) -> str:
@@ -194,12 +193,12 @@ def _infer_type(values: list[Value]) -> pa.DataType:
 
 def _fit(value: Value, kind: pa.DataType) -> Value:
     """Return a value in a column's type; None if it does not fit."""
-    if value is None or isinstance(value, bytes):
+    if value is None or isinstance(value, bytes) or (pa.types.is_temporal(kind) and not isinstance(value, date)):
         return None
-    if kind == pa.string():
-        return _as_text(value)
-    if pa.types.is_temporal(kind):
+    if isinstance(value, date):
         return _fit_moment(value, kind)
+    if kind == pa.string():
+        return str(value) if isinstance(value, str) else json.dumps(value)
     if isinstance(value, str):  # in a source without types, a text may represent a value
         text = value.strip() if isinstance(value, UntypedText) else ""
         value = _BOOLEANS.get(text.lower()) if kind == pa.bool_() else _number(text)
@@ -210,20 +209,12 @@ def _fit(value: Value, kind: pa.DataType) -> Value:
     return int(value) if isinstance(value, int) or (value.is_integer() and abs(value) < _LARGEST) else None
 
 
-def _fit_moment(value: object, kind: pa.DataType) -> date | None:
-    if not isinstance(value, date):
-        return None
-    if pa.types.is_date(kind):
-        return None if isinstance(value, datetime) else value
-    if not isinstance(value, datetime):
-        return _midnight(value, kind)
-    return value if (value.tzinfo is None) == (kind.tz is None) else None
-
-
-def _as_text(value: Value) -> str:
-    if isinstance(value, date):
+def _fit_moment(value: date, kind: pa.DataType) -> date | str | None:
+    if kind == pa.string():
         return value.isoformat()
-    return str(value) if isinstance(value, str) else json.dumps(value)
+    if not isinstance(value, datetime):
+        return value if pa.types.is_date(kind) else _midnight(value, kind) if pa.types.is_timestamp(kind) else None
+    return value if pa.types.is_timestamp(kind) and (value.tzinfo is None) == (kind.tz is None) else None
 
 
 def _number(text: str) -> int | float | None:

@@ -258,9 +258,8 @@ class Store:
         pending = np.arange(len(vectors))
         total = self.count("true")
         limit = max(1, total if top_k is None else top_k)
-        probes = total
-        if top_k is not None and total >= APPROXIMATE_FROM:
-            probes = probe_count(total, self.count(where), limit)
+        is_approximate = top_k is not None and total >= APPROXIMATE_FROM
+        probes = probe_count(total, self.count(where), limit) if is_approximate else total
         while len(pending):
             rows = self._nearest_rows(vectors[pending], where, limit, threshold, None if top_k is None else probes)
             if "query_index" not in rows.column_names:  # LanceDB numbers queries only if there are several

@@ -1,4 +1,4 @@
-"""The words of documents and queries as terms; long queries keep the words with the highest tf-idf."""
+"""The words of queries as terms, and their weights; long queries keep the words with the highest tf-idf."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 
 import numpy as np
 
-from simlte_st.files import SETTINGS_FILE, write_json
-from simlte_st.search.settings import IndexSettings
+from simlte_st.files import write_json
 from simlte_st.search.store import Store, read_index_file
-from simlte_st.words.analyzer import PLAIN, content_terms, extract_terms
-from simlte_st.words.languages import LanguageFinder
+from simlte_st.words.analyzer import PLAIN, content_terms
 
 WORDS_FILE = "words.json"
 
@@ -25,23 +22,6 @@ frequent 35.7%."""
 
 _SAMPLE = 2000  # documents to count words in
 _MIN_DOCUMENTS = 2  # of a counted word
-
-
-class DocumentTerms:
-    """Turns new documents into index terms, and saves their languages in the settings of the index."""
-
-    def __init__(self, folder: Path, settings: IndexSettings, sample: Sequence[str]) -> None:
-        self._folder, self._settings = folder, settings
-        self._find_language = LanguageFinder(sample, settings["language"], settings["languages"])
-
-    def extract(self, texts: Sequence[str]) -> list[str]:
-        """Return the terms of each text, separated by spaces, after saving new languages in the settings."""
-        languages = list(map(self._find_language, texts))
-        if {*languages} - {*self._settings["languages"]}:
-            self._settings["languages"] = list(dict.fromkeys([*self._settings["languages"], *languages]))
-            write_json(self._folder / SETTINGS_FILE, self._settings)
-        pairs = zip(texts, languages, strict=True)
-        return [" ".join(term.term for term in extract_terms(text, language)) for text, language in pairs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +41,8 @@ class WordCounts:
     @classmethod
     def read(cls, store: Store) -> WordCounts:
         """Read the counts of an index, or count its words if a writer was killed before counting."""
-        if not (store.folder / WORDS_FILE).exists():
-            return cls.of(store)
-        return read_index_file(store.folder, WORDS_FILE, lambda values: cls(**values))
+        exists = (store.folder / WORDS_FILE).exists()
+        return read_index_file(store.folder, WORDS_FILE, lambda values: cls(**values)) if exists else cls.of(store)
 
     @classmethod
     def of(cls, store: Store) -> WordCounts:

@@ -19,8 +19,8 @@ from torch import Tensor
 from torch.utils.data import Sampler
 
 from simlte_st.files import atomic_path
+from simlte_st.models.lsa import count_matrix
 from simlte_st.models.static import flat_features
-from simlte_st.models.word_vectors import count_matrix
 from simlte_st.progress import progress_bar
 from simlte_st.reading.document import SegmentedDocument
 from simlte_st.views.transform import DocSplitTransform

@@ -21,7 +21,7 @@ from simlte_st.compat import FirstCallbacks
 from simlte_st.distributed import barrier, is_main, max_over_processes, world
 from simlte_st.errors import ResumeError, TrainingDiverged
 from simlte_st.files import atomic_path
-from simlte_st.losses.loss_state import LossStateMixin
+from simlte_st.losses.base import LossStateMixin
 from simlte_st.losses.multiple_negatives_ranking_mlm import MLMLossMixin
 from simlte_st.progress import progress_bar
 from simlte_st.views.transform import DocSplitTransform

@@ -22,15 +22,8 @@ from simlte_st.errors import ModelError, TrainingInterrupted, format_count
 from simlte_st.models.loading import load_model
 from simlte_st.progress import logs_above_bars
 from simlte_st.prompts import document_prompt
+from simlte_st.training import callbacks
 from simlte_st.training.batches import OrderedBatchSampler, SeededBatchSampler, view_preprocessor
-from simlte_st.training.callbacks import (
-    CompleteCallback,
-    DivergenceCallback,
-    InterruptCallback,
-    ProgressBarCallback,
-    last_complete_checkpoint,
-    trainer_callbacks,
-)
 from simlte_st.training.load_corpus import TrainingCorpus
 from simlte_st.training.prepare_model import TrainingSetup
 from simlte_st.training.run import Run
@@ -86,13 +79,13 @@ def fit(
     plan = f"{format_count(steps, 'step')} of {size:,}"
     logger.info("Training on %s%s: %s.", format_count(len(dataset), "document"), held_out, plan)
 
-    interrupt = InterruptCallback()
-    callbacks: list[TrainerCallback] = [
-        *trainer_callbacks(setup.views, setup.loss),
+    interrupt = callbacks.InterruptCallback()
+    run_callbacks: list[TrainerCallback] = [
+        *callbacks.trainer_callbacks(setup.views, setup.loss),
         # After the callbacks that compute its numbers.
-        *([ProgressBarCallback()] if run.progress else []),
-        DivergenceCallback(model),
-        CompleteCallback(),
+        *([callbacks.ProgressBarCallback()] if run.progress else []),
+        callbacks.DivergenceCallback(model),
+        callbacks.CompleteCallback(),
         interrupt,
     ]
     bf16 = run.bf16 and not setup.static
@@ -105,13 +98,13 @@ def fit(
         save_steps=save_steps or min(500, max(10, steps // (4 if setup.static else 10))),
         prompts=document_prompt(model) or None,  # as encode and index do
     )  # fmt: skip
-    trainer = make_trainer(model, arguments, dataset, setup.loss, callbacks)
+    trainer = make_trainer(model, arguments, dataset, setup.loss, run_callbacks)
     if setup.static:
         trainer.data_collator.preprocess_fn = view_preprocessor(model)
     if world() > 1:
         set_seed(run.seed + rank())  # for different dropout in each process
 
-    checkpoint = last_complete_checkpoint(folder.checkpoints) if folder.resume else None
+    checkpoint = callbacks.last_complete_checkpoint(folder.checkpoints) if folder.resume else None
     if folder.resume:
         logger.info("Resuming from %s.", checkpoint or "the start: there is no complete checkpoint")
     start = time.perf_counter()

@@ -10,6 +10,7 @@ import logging
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +23,15 @@ from simlte_st.errors import ConfigurationError
 from simlte_st.evaluation.splits import MIN_CLASS_SIZE, probe_rows
 from simlte_st.files import read_json, write_json
 from simlte_st.models.conversion import WHOLE_DOCUMENTS
-from simlte_st.models.language import DOCUMENTS, warn_of_language
-from simlte_st.models.truncation import CUT_SHARE, Truncation
+from simlte_st.models.limits import CUT_SHARE, DOCUMENTS, Truncation, warn_of_language
 from simlte_st.modules.chunk_mean import can_read_in_chunks
 from simlte_st.reading.document import Document, text_key
 from simlte_st.reading.documents import DocumentReader, Shards
 from simlte_st.training.batches import TokenViews, write_tokens
 from simlte_st.training.prepare_model import TrainingSetup
 from simlte_st.training.run import Run
-from simlte_st.views.corpus import CorpusReport, document_lengths
-from simlte_st.views.document_stream import DocumentStream, StreamedViews, shard_order, usable_by
-from simlte_st.words.sentences import PunktSegmenter, Segmenter, estimate_tokens, make_segmenter, tokenizer_counter
+from simlte_st.views.corpus import CorpusReport, DocumentStream, StreamedViews, document_lengths, shard_order, usable_by
+from simlte_st.words.sentences import PunktSegmenter, Segmenter, make_segmenter, segment_document
 
 logger = logging.getLogger(__name__)
 
@@ -154,19 +153,14 @@ def _read_documents(
 
 def _stream_views(run: Run, shards: Shards, setup: TrainingSetup, corpus: TrainingCorpus) -> StreamedViews:
     """Return the views of all documents of a stream except the held-out ones."""
-    views, segmenter = setup.views, corpus.segmenter
+    views = setup.views
+    segment = partial(segment_document, segmenter=corpus.segmenter, count_tokens=views.count_tokens)
     stream = DocumentStream(
-        shards,
-        seed=run.seed,
-        usable=usable_by(views.view, segmenter),
+        shards, seed=run.seed, usable=usable_by(views.view, segment), batch_size=setup.preset.batch_size,
         excluded_keys={text_key(document.text) for document in corpus.held_out},
-        batch_size=setup.preset.batch_size,
         path=run.folder.path / "stream.json",
-    )
-    count = estimate_tokens if setup.static else tokenizer_counter(setup.model.tokenizer)
-    return StreamedViews(
-        stream, views.view, seed=run.seed, budget=views.budget, segmenter=segmenter, count_tokens=count
-    )
+    )  # fmt: skip
+    return StreamedViews(stream, views.view, segment, seed=run.seed, budget=views.budget)
 
 
 def _truncates_much(setup: TrainingSetup, corpus: TrainingCorpus) -> bool:

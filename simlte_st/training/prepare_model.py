@@ -20,7 +20,7 @@ from simlte_st.distributed import from_main, main_first, world
 from simlte_st.errors import ConfigurationError
 from simlte_st.files import atomic_path
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
-from simlte_st.losses.columns import Features
+from simlte_st.losses.base import Features
 from simlte_st.losses.masked_language_model import MLMHead, make_mlm_head
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.distillation import distil_base
@@ -32,7 +32,7 @@ from simlte_st.reading.document import LONG, median_words
 from simlte_st.reading.documents import DocumentReader, Shards
 from simlte_st.training.presets import ONLY_ENCODERS, STATIC_PRESET, Preset, get_preset
 from simlte_st.training.run import Run
-from simlte_st.views.document_stream import shard_order
+from simlte_st.views.corpus import shard_order
 from simlte_st.views.transform import DocSplitTransform
 from simlte_st.words.sentences import Segmenter
 from simlte_st.words.tokens import unknown_id

@@ -9,15 +9,12 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Interval
 
-from simlte_st.arguments import Count, Positive, check_arguments, check_fields
+from simlte_st.arguments import Count, NotNegative, Plural, Positive, PositiveShare, check_arguments, check_fields
 from simlte_st.errors import ConfigurationError, did_you_mean
 from simlte_st.views.views import DocSplit, View
 
-BatchSize = Annotated[int, Interval(ge=2, le=2**31 - 1)]
 Warmup = Annotated[float, Interval(ge=0, lt=1)]
 Epochs = Annotated[float, Interval(gt=0, le=1_000_000)]
-Weight = Annotated[float, Interval(ge=0)]
-MaskedShare = Annotated[float, Interval(gt=0, le=1)]
 MLMInput = Literal["separate", "shared"]
 Pooling = Literal["cls", "mean", "keep"]
 Dropout = Annotated[float, Interval(ge=0, lt=1)]
@@ -72,7 +69,7 @@ class Preset:
     """
 
     view: View = field(default_factory=DocSplit)
-    batch_size: BatchSize = 36
+    batch_size: Plural = 36
     learning_rate: Positive = 5e-5
     warmup: Warmup = 0.0
     epochs: Epochs = 1.0
@@ -80,8 +77,8 @@ class Preset:
     most_passes: Positive | None = None
     scale: Positive = 20.0
     symmetric: bool = False
-    mlm_weight: Weight = 0.1
-    mlm_probability: MaskedShare = 0.15
+    mlm_weight: NotNegative = 0.1
+    mlm_probability: PositiveShare = 0.15
     mlm_input: MLMInput = "separate"
     mini_batch_num_tokens: Count | None = None
     pooling: Pooling = "cls"

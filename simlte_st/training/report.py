@@ -11,15 +11,14 @@ from sentence_transformers import SentenceTransformer
 
 from simlte_st.errors import format_count
 from simlte_st.evaluation.evaluator import encode_texts
+from simlte_st.exploration.analysis import nearest_documents
 from simlte_st.exploration.html import about, as_script, frame_page, make_curve, section, table
-from simlte_st.exploration.layout import nearest_documents
 from simlte_st.exploration.page import MAX_CHARACTERS
 from simlte_st.files import atomic_path
 from simlte_st.models.names import shown_base
 from simlte_st.models.vectors import unit_rows
-from simlte_st.reading.columns import document_title
-from simlte_st.reading.document import Document
-from simlte_st.training.choose_model import ModelChoice
+from simlte_st.reading.document import Document, document_title
+from simlte_st.training.finish import ModelChoice
 from simlte_st.training.load_corpus import TrainingCorpus
 from simlte_st.training.prepare_model import TrainingSetup
 from simlte_st.training.result import TrainingResult

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from simlte_st.errors import format_count
-from simlte_st.reading.reader import format_reason
+from simlte_st.reading.documents import format_reason
 from simlte_st.training.run import trained_path
 
 if TYPE_CHECKING:
+    from simlte_st.models.limits import Truncation
     from simlte_st.models.sentence_transformer import SentenceTransformer
-    from simlte_st.models.truncation import Truncation
     from simlte_st.training.presets import Preset
     from simlte_st.views.corpus import CorpusReport
 

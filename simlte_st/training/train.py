@@ -8,30 +8,14 @@ from typing import Annotated, Literal
 
 from annotated_types import Interval
 
-from simlte_st.arguments import Count, CountOrZero, Positive, Seed, check_arguments
+from simlte_st.arguments import Count, CountOrZero, NotNegative, Plural, Positive, PositiveShare, Seed, check_arguments
 from simlte_st.distributed import launcher_rank, on_main
 from simlte_st.errors import ConfigurationError
 from simlte_st.extras import check_installed
 from simlte_st.models.names import warn_of_second_lsa
-from simlte_st.reading.document import DocumentSource
-from simlte_st.reading.documents import DocumentReader, Shards
-from simlte_st.training.presets import (
-    ONLY_ENCODERS,
-    STATIC_PRESET,
-    Backbone,
-    BatchSize,
-    Dropout,
-    Epochs,
-    MaskedShare,
-    MaxLength,
-    MLMInput,
-    Pooling,
-    Preset,
-    Warmup,
-    Weight,
-    get_preset,
-    preset_changes,
-)
+from simlte_st.reading.documents import DocumentReader, DocumentSource, Shards
+from simlte_st.training import presets
+from simlte_st.training.presets import Preset, get_preset
 from simlte_st.training.result import TrainingResult
 from simlte_st.training.run import check_run, open_run
 from simlte_st.views.views import View
@@ -47,23 +31,23 @@ def train(
     static: bool | None = None,
     preset: str | Preset = "auto",
     view: View | None = None,
-    batch_size: BatchSize | None = None,
+    batch_size: Plural | None = None,
     learning_rate: Positive | None = None,
-    warmup: Warmup | None = None,
-    epochs: Epochs | None = None,
+    warmup: presets.Warmup | None = None,
+    epochs: presets.Epochs | None = None,
     max_steps: Count | None = None,
     scale: Positive | None = None,
     symmetric: bool | None = None,
-    mlm_weight: Weight | None = None,
-    mlm_probability: MaskedShare | None = None,
-    mlm_input: MLMInput | None = None,
+    mlm_weight: NotNegative | None = None,
+    mlm_probability: PositiveShare | None = None,
+    mlm_input: presets.MLMInput | None = None,
     mini_batch_num_tokens: Count | None = None,
-    pooling: Pooling | None = None,
-    dropout: Dropout | None = None,
-    attention_dropout: Dropout | None = None,
+    pooling: presets.Pooling | None = None,
+    dropout: presets.Dropout | None = None,
+    attention_dropout: presets.Dropout | None = None,
     max_view_length: Count | None = None,
-    max_length: MaxLength | None = None,
-    backbone: Backbone | None = None,
+    max_length: presets.MaxLength | None = None,
+    backbone: presets.Backbone | None = None,
     segmenter: str | Segmenter = "punkt",
     lsa: CountOrZero | None = None,
     keep: Literal["verdict", "trained"] = "verdict",
@@ -180,7 +164,7 @@ def train(
         "backbone": backbone, "segmenter": segmenter, "lsa": lsa, "keep": keep, "held_out": held_out, "probe": probe,
         "seed": seed,
     }  # fmt: skip
-    changes = preset_changes(settings)
+    changes = presets.preset_changes(settings)
     selected_preset = preset if isinstance(preset, Preset) else None if preset == "auto" else get_preset(preset)
     (selected_preset or Preset()).changed(**changes)  # rejects conflicts
     if held_out == 0 and (report or probe is not None):
@@ -188,7 +172,7 @@ def train(
         raise ConfigurationError(f"{name}= needs held-out documents: held_out= must not be 0.")
     if report:
         check_installed("bokeh", "explore", "the report of a run")
-    if preset == STATIC_PRESET:
+    if preset == presets.STATIC_PRESET:
         static = True
 
     def check() -> DocumentReader | Shards:
@@ -198,17 +182,16 @@ def train(
 
     documents = check() if launcher_rank()[1] == 1 else None  # with several processes, the main one checks later
 
-    from simlte_st.training.choose_model import choose_model  # takes seconds to import
+    from simlte_st.training.finish import choose_model, save  # takes seconds to import
     from simlte_st.training.fit import fit
     from simlte_st.training.load_corpus import load_corpus
     from simlte_st.training.prepare_model import choose_base, prepare_model
-    from simlte_st.training.save import save
 
     with open_run(Path(output), device=device, bf16=bf16, seed=seed, progress=progress, resume=resume) as run:
         if documents is None:
             main_documents = on_main(check)()
             documents = source if isinstance(source, Shards) else main_documents
-        for_encoders = selected_preset is not None or bf16 or any(name in changes for name in ONLY_ENCODERS)
+        for_encoders = selected_preset is not None or bf16 or any(name in changes for name in presets.ONLY_ENCODERS)
         base_name = choose_base(run, documents, base, static=False if static is None and for_encoders else static)
         run.start(settings, base=base_name, overwrite=overwrite)
         setup = prepare_model(run, base_name, selected_preset, changes, static=static, lsa=lsa, segmenter=segmenter)

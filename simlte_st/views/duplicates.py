@@ -13,19 +13,15 @@ from dataclasses import asdict, dataclass
 from math import ceil
 from operator import length_hint
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
-from annotated_types import Interval
 from numpy.typing import NDArray
 
-from simlte_st.arguments import check_arguments
+from simlte_st.arguments import PositiveShare, check_arguments
 from simlte_st.errors import ConfigurationError, DataError, format_count
 from simlte_st.files import atomic_path, check_apart, check_file
 from simlte_st.progress import with_progress_bar
-from simlte_st.reading.document import Document, DocumentSource
-from simlte_st.reading.documents import read_documents
-from simlte_st.reading.reader import ReadReport
+from simlte_st.reading.documents import Document, DocumentSource, ReadReport, read_documents
 from simlte_st.words.analyzer import normal, split_words
 
 SUFFIXES = (".jsonl", ".ndjson")
@@ -38,9 +34,6 @@ RUN = 5
 """Words in a run; a shorter document is one run."""
 
 Hashes = NDArray[np.uint64]
-
-Similarity = Annotated[float, Interval(gt=0, le=1)]
-"""Jaccard similarity between the sets of word runs of two documents."""
 
 _COUNTERS = 1 << 22  # run counters, indexed by the last bits of the hash
 _PARITY_BITS = 1 << 11  # bits of a set: the parity of the number of its hashes in each range
@@ -106,7 +99,7 @@ def find_duplicates(
     texts: Iterable[str],
     *,
     near: bool = True,
-    similarity: Similarity = SIMILARITY,
+    similarity: PositiveShare = SIMILARITY,
     total: int | None = None,
     progress: bool = False,
 ) -> Duplicates:
@@ -171,7 +164,7 @@ def dedupe(
     output: str | os.PathLike[str],
     *,
     near: bool = True,
-    similarity: Similarity = SIMILARITY,
+    similarity: PositiveShare = SIMILARITY,
     overwrite: bool = False,
     progress: bool = True,
 ) -> DedupeReport:

@@ -12,10 +12,9 @@ import logging
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import torch
-from annotated_types import Interval
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.readers import InputExample
@@ -23,13 +22,12 @@ from torch import nn
 from torch.utils.data import DataLoader
 from transformers import TrainerCallback, TrainerState
 
-from simlte_st.arguments import Count, CountOrZero, Seed, check_arguments
+from simlte_st.arguments import Count, CountOrZero, Plural, Seed, check_arguments
 from simlte_st.compat import view_budget
 from simlte_st.errors import EmptyCorpusError
 from simlte_st.prompts import document_prompt
 from simlte_st.reading.document import Document, DocumentSource, SegmentedDocument
-from simlte_st.reading.documents import read_documents
-from simlte_st.reading.reader import format_reason
+from simlte_st.reading.documents import format_reason, read_documents
 from simlte_st.views.corpus import CorpusReport, from_rows, too_few_documents, write_corpus
 from simlte_st.views.views import DocSplit, View, ViewPair, draw_views
 from simlte_st.words.sentences import Segmenter, estimate_tokens, segment_stream, tokenizer_counter
@@ -88,6 +86,7 @@ class DocSplitTransform:
 
     Attributes:
         budget: Maximum number of tokens in a view, without special tokens; None for no limit.
+        count_tokens: Counts the model's tokens in sentences.
         callback: Callback that sets the epoch; :func:`~simlte_st.trainer_callbacks` includes it. If the Trainer does
             not have it, every epoch trains on the same views, and a warning is logged.
         report: Counts of the documents of the latest :meth:`attach`; None before the first.
@@ -115,7 +114,7 @@ class DocSplitTransform:
         self.budget = None if model is None else view_budget(model)
         self.callback = EpochClock()
         self.report: CorpusReport | None = None
-        self._count_tokens = estimate_tokens if model is None else tokenizer_counter(model.tokenizer)
+        self.count_tokens = estimate_tokens if model is None else tokenizer_counter(model.tokenizer)
         self._folders: list[tempfile.TemporaryDirectory[str]] = []
         self._document_count = self._view_count = 0
 
@@ -124,7 +123,7 @@ class DocSplitTransform:
 
     def __getstate__(self) -> dict[str, object]:
         """Drop the state that data-loading processes do not need: they draw views but do not segment."""
-        return {**vars(self), "segmenter": None, "_count_tokens": None, "_folders": []}
+        return {**vars(self), "segmenter": None, "count_tokens": None, "_folders": []}
 
     def attach(
         self,
@@ -161,7 +160,7 @@ class DocSplitTransform:
             directory,
             view=self.view,
             segmenter=self.segmenter,
-            count_tokens=self._count_tokens,
+            count_tokens=self.count_tokens,
             hold_out=hold_out,
             progress=progress,
         )
@@ -193,7 +192,7 @@ class DocSplitTransform:
 
     def segment(self, documents: DocumentSource) -> Iterator[SegmentedDocument]:
         """Read and segment documents one by one."""
-        return segment_stream(read_documents(documents), self.segmenter, self._count_tokens)[1]
+        return segment_stream(read_documents(documents), self.segmenter, self.count_tokens)[1]
 
 
 @check_arguments
@@ -244,7 +243,7 @@ def docsplit_objectives(
     loss: nn.Module,
     *,
     epochs: Count = 1,
-    batch_size: Annotated[int, Interval(ge=2)] = 36,
+    batch_size: Plural = 36,
     view: View | None = None,
     seed: Seed = 0,
     model: SentenceTransformer | None = None,

@@ -16,7 +16,7 @@ from typing import Annotated, Literal, NamedTuple, Protocol, runtime_checkable
 
 from annotated_types import Interval
 
-from simlte_st.arguments import Share, check_arguments, check_fields
+from simlte_st.arguments import PositiveShare, Share, check_arguments, check_fields
 from simlte_st.errors import ConfigurationError, did_you_mean
 from simlte_st.reading.document import SegmentedDocument, word_spans
 
@@ -255,8 +255,8 @@ class Crop:
         ConfigurationError: Not ``0 < least <= most <= 1``.
     """
 
-    least: Annotated[float, Interval(gt=0, le=1)] = 0.05
-    most: Annotated[float, Interval(gt=0, le=1)] = 0.5
+    least: PositiveShare = 0.05
+    most: PositiveShare = 0.5
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -170,12 +170,8 @@ def plain_words(chunk: str) -> Sequence[str]:
 @_by_chunk
 def _query_pieces(chunk: str) -> Sequence[str]:
     """Return the pieces of a query, without single letters or digits of joined words."""
-    return [
-        piece
-        for word in _joined_words(chunk)
-        for number, piece in enumerate(_pieces(word))
-        if number == 0 or len(piece) > 1 or not _SPACED.match(piece)
-    ]
+    numbered = (pair for word in _joined_words(chunk) for pair in enumerate(_pieces(word)))
+    return [piece for number, piece in numbered if number == 0 or len(piece) > 1 or not _SPACED.match(piece)]
 
 
 def _joined_words(chunk: str) -> Sequence[str]:
@@ -241,13 +237,9 @@ def content_terms(text: str, languages: Sequence[str]) -> list[Term]:
     """
     pieces = [piece for piece in _query_pieces(text) if word_to_term(piece, languages[0])]
     likely = languages if len(languages) == 1 else most_stop_words([normal(piece) for piece in pieces], languages)
-    in_capitals = text.isupper()
-    content = [
-        piece
-        for piece in pieces
-        if (len(piece) > 1 and piece.isupper() and not in_capitals)
-        or not any(is_stop_word(piece, language) for language in likely)
-    ]
+    acronyms = [] if text.isupper() else [piece for piece in pieces if len(piece) > 1 and piece.isupper()]
+    stops = {piece for piece in pieces if any(is_stop_word(piece, language) for language in likely)}
+    content = [piece for piece in pieces if piece in acronyms or piece not in stops]
     stem_languages = tuple(likely if len(pieces) > _SHORT_QUERY else languages)
     return [term for piece in content or pieces for term in _query_terms_in(piece, stem_languages)]
 

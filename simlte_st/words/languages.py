@@ -69,11 +69,8 @@ def check_language(code: str) -> str:
 @functools.cache
 def stemmer(language: str) -> Callable[[str], str]:
     """Return the stemming function of a language, for lower-case words with accents; ``str`` if there is none."""
-    algorithm = STEMMERS.get(language)
-    if algorithm is None:
-        return str
-    stem: Callable[[str], str] = Stemmer.Stemmer(algorithm, 0).stemWord  # no cache: callers have one
-    return stem
+    # No cache: callers have one.
+    return Stemmer.Stemmer(STEMMERS[language], 0).stemWord if language in STEMMERS else str
 
 
 @functools.cache
@@ -141,8 +138,7 @@ def _detect_languages(texts: Sequence[str]) -> list[str]:
 
 def _detect_language(text: str) -> str | None:
     """Return the language of a text; None if it has few words or few stop words."""
-    words = _first_words(text)
-    if len(words) < _MIN_WORDS:
+    if len(words := _first_words(text)) < _MIN_WORDS:
         return None
     code, probability = _identifier().classify(text[:_MAX_CHARACTERS])
     language: str = _VARIETIES.get(code, code)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from simlte_st.arguments import Count, check_arguments
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.reading.document import SAMPLE_CHARACTERS, Document, SegmentedDocument, count_words, peek, word_spans
-from simlte_st.words.tokens import count_tokens, split_long_text
+from simlte_st.words.tokens import count_tokens, in_batches, split_long_text
 
 if TYPE_CHECKING:  # NLTK takes a second to import
     from nltk.tokenize.punkt import PunktParameters
@@ -178,8 +178,7 @@ def make_segmenter(
         return segmenter
     if segmenter != "punkt":
         raise ConfigurationError(f"Unknown segmenter {segmenter!r}: use 'punkt' or a callable.")
-    english = PunktSegmenter.installed()
-    if english is None:
+    if (english := PunktSegmenter.installed()) is None:
         return PunktSegmenter.learn(sample())
     from simlte_st.words.languages import PUNKT, LanguageFinder
 
@@ -197,10 +196,8 @@ def split_paragraphs(text: str) -> list[str]:
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     blocks = _BLANK_LINES.split(text)
-    if len(blocks) == 1:
-        lines = text.split("\n")
-        if any(len(line) > _HARD_WRAP for line in lines):
-            blocks = lines
+    if len(blocks) == 1 and max(map(len, lines := text.split("\n"))) > _HARD_WRAP:
+        blocks = lines
     return [block.strip() for block in blocks if block.strip()]
 
 
@@ -214,38 +211,28 @@ def cut_sentences(paragraph: str, segmenter: Segmenter, max_words: int = MAX_WOR
                 f"The segmenter {segmenter!r} changed the text {piece[:80]!r} into {str(segments)[:80]!r}. "
                 "A segmenter may only drop white space."
             )
-        for segment in segments:
-            for sentence in _at_stops(segment):
-                sentences.extend(_split_long_sentence(sentence.strip(), max_words))
+        for sentence in itertools.chain.from_iterable(map(_at_stops, segments)):
+            sentences += _split_long_sentence(sentence.strip(), max_words)
     return sentences
 
 
 def _at_stops(text: str) -> Iterator[str]:
-    begin = 0
-    for match in _STOP.finditer(text) if not text.isascii() else ():
-        yield text[begin : match.end()]
-        begin = match.end()
-    yield text[begin:]
+    ends = [] if text.isascii() else [match.end() for match in _STOP.finditer(text)]
+    return (text[start:end] for start, end in itertools.pairwise([0, *ends, len(text)]))
 
 
-def _split_long_sentence(text: str, max_words: int) -> Iterator[str]:
-    if not text:
-        return
+def _split_long_sentence(text: str, max_words: int) -> list[str]:
     if count_words(text) <= max_words:
-        yield text
-        return
+        return [text] if text else []
     for separator in (_LINE, _SEMICOLON):
         parts = [part.strip() for part in separator.split(text) if part.strip()]
         if len(parts) > 1:
-            for part in parts:
-                yield from _split_long_sentence(part, max_words)
-            return
+            return [sentence for part in parts for sentence in _split_long_sentence(part, max_words)]
     spans = word_spans(text)
     # Equal pieces, so that the last one is not left with two words.
     pieces = -(-len(spans) // max_words)
     bounds = [round(index * len(spans) / pieces) for index in range(pieces + 1)]
-    for start, stop in itertools.pairwise(bounds):
-        yield text[spans[start][0] : spans[stop - 1][1]]
+    return [text[spans[start][0] : spans[stop - 1][1]] for start, stop in itertools.pairwise(bounds)]
 
 
 def tokenizer_counter(tokenizer: AnyTokenizer) -> TokenCounter:
@@ -278,14 +265,10 @@ def segment_document(
         ConfigurationError: ``max_words`` is less than 1.
     """
     cut = segmenter.of(document.text) if isinstance(segmenter, PunktSegmenter) else segmenter
-    sentences: list[str] = []
-    starts: list[int] = []
-    for paragraph in split_paragraphs(document.text):
-        starts.append(len(sentences))
-        sentences.extend(cut_sentences(paragraph, cut, max_words))
-    return SegmentedDocument(
-        id=document.id, sentences=tuple(sentences), paragraphs=tuple(starts), tokens=tuple(count_tokens(sentences))
-    )
+    paragraphs = [cut_sentences(paragraph, cut, max_words) for paragraph in split_paragraphs(document.text)]
+    sentences = list(itertools.chain.from_iterable(paragraphs))
+    starts = [0, *itertools.accumulate(map(len, paragraphs))][:-1]
+    return SegmentedDocument(document.id, tuple(sentences), tuple(starts), tuple(count_tokens(sentences)))
 
 
 def segment_stream(
@@ -327,12 +310,6 @@ def split_passages(
 def sentence_runs(document: SegmentedDocument, budget: int) -> Iterator[str]:
     """Yield runs of whole sentences of up to ``budget`` tokens; a longer sentence is its own run."""
     paragraphs = set(document.paragraphs)
-    text, total = "", 0
-    for index, (sentence, tokens) in enumerate(zip(document.sentences, document.tokens, strict=True)):
-        if text and total + tokens > budget:
-            yield text
-            text, total = "", 0
-        separator = "\n\n" if index in paragraphs else " "
-        text, total = f"{text}{separator}{sentence}" if text else sentence, total + tokens
-    if text:
-        yield text
+    for first, *following in in_batches(range(len(document.sentences)), document.tokens.__getitem__, budget):
+        additions = (("\n\n" if index in paragraphs else " ") + document.sentences[index] for index in following)
+        yield "".join([document.sentences[first], *additions])

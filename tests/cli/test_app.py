@@ -14,8 +14,9 @@ import pytest
 from annotated_types import Interval
 from cyclopts import Parameter
 
+import simlte_st
 from simlte_st.arguments import Count, check_arguments
-from simlte_st.cli import app, training
+from simlte_st.cli import app
 from simlte_st.cli.app import Options, Result, build, command, commands
 from simlte_st.cli.main import main
 from simlte_st.errors import ConfigurationError
@@ -177,12 +178,12 @@ def test_train_options_reach_the_function(
 ) -> None:
     calls: list[Any] = []
 
-    @functools.wraps(training.train)
+    @functools.wraps(simlte_st.train)
     def told(source: Any, output: Any, **options: Any) -> None:
         calls.append((len(list(source)), str(output), options))
         raise ConfigurationError("static=True or static=False; label_column=")
 
-    monkeypatch.setattr(training, "train", told)
+    monkeypatch.setattr("simlte_st.cli.commands.train", told)
     given = {"batch_size": 8, "learning_rate": 1e-4, "max_length": "base", "mlm_input": "shared", "seed": 3, "lsa": 0}
     words = [word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", str(value))]
     assert (

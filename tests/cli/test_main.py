@@ -87,7 +87,7 @@ def test_unexpected_errors(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
         def check_model(name: str) -> None:
             raise error
 
-        monkeypatch.setattr("simlte_st.cli.models.check_model", check_model)
+        monkeypatch.setattr("simlte_st.cli.commands.check_model", check_model)
 
     fail(OSError(errno.ENOSPC, "No space left on device", "/some/file"))
     assert main(EXPORT) == 1
@@ -155,6 +155,6 @@ def test_sigterm_ends_child_that_inherits_the_handler(monkeypatch: pytest.Monkey
         statuses.append(os.waitpid(child, 0)[1])
         raise ModelError("no model")
 
-    monkeypatch.setattr("simlte_st.cli.models.check_model", check_model)
+    monkeypatch.setattr("simlte_st.cli.commands.check_model", check_model)
     assert main(EXPORT) == 1
     assert [os.waitstatus_to_exitcode(one) for one in statuses] == [-signal.SIGTERM]

@@ -16,8 +16,7 @@ from support import make_document
 import simlte_st
 from simlte_st.data import Document
 from simlte_st.errors import ConfigurationError, DataError, MissingExtraError
-from simlte_st.exploration import ExploreReport, explore
-from simlte_st.exploration import topics as topics_room
+from simlte_st.exploration import ExploreReport, analysis, explore
 from simlte_st.exploration.corpus import encode_halves, open_corpus
 from simlte_st.search import Index
 from simlte_st.search.encoder import Encoder
@@ -62,7 +61,7 @@ def test_page_size_is_linear_in_the_documents(explored: ExploreReport) -> None:
 def test_corpus_without_topics(encoder_path: Path, tmp_path: Path) -> None:
     rows = [{"text": make_document(number), "x": number, "x_": -number} for number in range(60)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(topics_room, "_min_margin", lambda *_: np.inf)
+        patch.setattr(analysis, "_min_margin", lambda *_: np.inf)
         report = explore(encoder_path, rows, output=tmp_path / "corpus.html", device="cpu")
     assert (report.topics, report.none) == ([], 60)
     assert "in 0 topics, 60 in none" in report.summary()

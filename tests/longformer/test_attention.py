@@ -13,7 +13,7 @@ from longformer_support import emulate_kernel
 from support import rounding
 from torch import Tensor, nn
 
-from simlte_st.longformer import attention, blocked, cpu_kernel, varlen
+from simlte_st.longformer import attention, blocked, kernels
 from simlte_st.longformer.attention import LongformerSelfAttention, windowed_attention
 from simlte_st.longformer.blocked import dropout_mask, group_chunks
 from simlte_st.longformer.packing import Packing, pack_batch
@@ -257,16 +257,16 @@ def test_varlen_gradients_with_dropout(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def attended(inputs: Tensor) -> Tensor:
         torch.manual_seed(3)
-        return varlen.varlen_attention(*inputs, packing, 8, 0.3)
+        return kernels.varlen_attention(*inputs, packing, 8, 0.3)
 
     assert torch.autograd.gradcheck(attended, inputs, fast_mode=True)
 
 
 def test_private_kernels_are_available(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert cpu_kernel.has_cpu_kernel(), "without it attention on the CPU is correct and several times slower"
-    assert varlen.has_operators(), "without them attention on a GPU is correct and slower"
-    monkeypatch.setitem(varlen._OPERATORS, "_flash_attention_backward", ("grad_out", "key"))
-    assert not varlen.has_operators()
+    assert kernels.has_cpu_kernel(), "without it attention on the CPU is correct and several times slower"
+    assert kernels.has_operators(), "without them attention on a GPU is correct and slower"
+    monkeypatch.setitem(kernels._OPERATORS, "_flash_attention_backward", ("grad_out", "key"))
+    assert not kernels.has_operators()
 
 
 def test_adapters_on_global_projections_are_used() -> None:

@@ -19,7 +19,7 @@ from longformer_support import (
 from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, LongformerForMaskedLM, LongformerModel
 
 from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.longformer import SimlteLongformerConfig, SimlteLongformerForMaskedLM, SimlteLongformerModel, varlen
+from simlte_st.longformer import SimlteLongformerConfig, SimlteLongformerForMaskedLM, SimlteLongformerModel, kernels
 
 
 def make_pair(window: int | list[int] = 16, **fields: object) -> tuple[LongformerModel, SimlteLongformerModel]:
@@ -61,8 +61,8 @@ def test_hidden_states_and_gradients_match_the_stock_model(
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_no_value_on_the_device_is_read(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(varlen, "DEVICE", "meta")
-    monkeypatch.setattr(varlen, "has_kernel", lambda device: True)
+    monkeypatch.setattr(kernels, "DEVICE", "meta")
+    monkeypatch.setattr(kernels, "has_kernel", lambda device: True)
     with torch.device("meta"):  # reading a value raises an error
         model = SimlteLongformerModel(SimlteLongformerConfig(**stock_config().to_dict())).to(dtype)
         ids = torch.ones(3, 600, dtype=torch.int64)

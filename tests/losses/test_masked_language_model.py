@@ -19,7 +19,7 @@ from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer, PreTra
 
 from simlte_st.compat import get_encoder
 from simlte_st.errors import ModelError
-from simlte_st.losses.columns import IGNORE
+from simlte_st.losses.base import IGNORE
 from simlte_st.losses.masked_language_model import TokenMasker, chunked_cross_entropy, make_mlm_head
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}

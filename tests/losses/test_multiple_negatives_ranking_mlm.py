@@ -18,7 +18,7 @@ from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 from simlte_st import DocSplitTransform, trainer_callbacks
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
-from simlte_st.losses.columns import IGNORE
+from simlte_st.losses.base import IGNORE
 from simlte_st.losses.masked_language_model import TokenMasker
 from simlte_st.losses.multiple_negatives_ranking_mlm import MLMLossMixin
 

@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from simlte_st.errors import ConfigurationError
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss, ReconstructionLoss
-from simlte_st.losses.columns import IGNORE
+from simlte_st.losses.base import IGNORE
 
 
 def make(kind: str, model: SentenceTransformer) -> nn.Module:

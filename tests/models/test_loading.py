@@ -12,11 +12,7 @@ from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import BoW, Pooling
 from support import Runs
-from transformers import (
-    AutoConfig,
-    AutoModel,
-    AutoTokenizer,
-)
+from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.evaluation.evaluator import reading_at_most
@@ -218,3 +214,32 @@ def test_damaged_files_are_refused(name: str, encoder_path: Path, tmp_path: Path
     (folder / name).write_bytes(data[: len(data) // 2])
     with pytest.raises(ModelError, match="not be loaded"):
         load_model(folder)
+
+
+# Models of other kinds.
+
+
+def write_settings(folder: Path, **files: Any) -> Path:
+    folder.mkdir()
+    for name, value in files.items():
+        (folder / f"{name}.json").write_text(json.dumps(value))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("kind", "files"),
+    [
+        ("SparseEncoder", {"config_sentence_transformers": {"model_type": "SparseEncoder"}}),
+        ("CrossEncoder", {"config_sentence_transformers": {"model_type": "CrossEncoder"}}),
+        ("MultiVectorEncoder", {"config_sentence_transformers": {"model_type": "MultiVectorEncoder"}}),
+        ("CrossEncoder", {"config": {"model_type": "bert", "architectures": ["BertForSequenceClassification"]}}),
+    ],
+)
+def test_other_kinds_are_named_in_the_error(kind: str, files: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=kind):
+        load_model(write_settings(tmp_path / "model", **files))
+
+
+def test_broken_config_is_not_mistaken_for_another_kind(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="could not be loaded"):
+        load_model(write_settings(tmp_path / "model", config=["x"]))

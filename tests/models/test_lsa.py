@@ -11,9 +11,15 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from simlte_st import SentenceTransformer as OwnSentenceTransformer
 from simlte_st.errors import DataError
 from simlte_st.models.loading import load_model
-from simlte_st.models.lsa import append_lsa, append_vectors, end_with_lsa
+from simlte_st.models.lsa import (
+    append_lsa,
+    append_vectors,
+    document_token_counts,
+    end_with_lsa,
+    scaling,
+    word_vectors,
+)
 from simlte_st.models.vectors import unit_rows
-from simlte_st.models.word_vectors import document_token_counts, scaling, word_vectors
 
 
 def test_word_vectors_are_tfidf_singular_vectors(model: SentenceTransformer, documents: list[str]) -> None:

@@ -15,10 +15,10 @@ from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.evaluation.evaluator import reading_at_most
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.encode import encode_documents
+from simlte_st.models.limits import Truncation, text_lengths
 from simlte_st.models.loading import load_model
 from simlte_st.models.parts import weights_digest
 from simlte_st.models.static import adds_up, is_static
-from simlte_st.models.truncation import Truncation, text_lengths
 from simlte_st.views.transform import DocSplitTransform
 from simlte_st.words import tokens
 

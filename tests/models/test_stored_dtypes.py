@@ -26,10 +26,10 @@ from transformers import (
 
 from simlte_st.errors import ResumeError
 from simlte_st.models.conversion import convert_base
-from simlte_st.models.device import Engine, default_dtype
-from simlte_st.models.encode import encode_documents, open_parts
+from simlte_st.models.device import default_dtype
+from simlte_st.models.encode import Engine, encode_documents
 from simlte_st.models.loading import load_model
-from simlte_st.models.parts import model_identity
+from simlte_st.models.parts import model_identity, open_parts
 from simlte_st.models.sentence_transformer import SentenceTransformer
 
 TEXTS = [make_document(number, sentences=1 + number) for number in range(8)]
@@ -89,7 +89,7 @@ def test_conversion_keeps_the_stored_dtype(backbone: str, tmp_path: Path) -> Non
 def test_gpus_compute_in_the_stored_dtype(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [default_dtype(each) for each in ("cpu", "cuda", "cuda:1", "mps")] == [torch.float32, None, None, None]
     for found, expected in (("cpu", torch.float32), ("cuda", None)):
-        monkeypatch.setattr("sentence_transformers.util.get_device_name", lambda name=found: name)
+        monkeypatch.setattr("simlte_st.models.device.get_device_name", lambda name=found: name)
         assert default_dtype(None) is expected
     for several, expected in ((["cuda:0", "cuda:1"], "cuda:0"), (["cpu", "cpu"], "cpu"), (["cuda:0", "cpu"], "cpu")):
         assert Engine(several).loading_device == expected

@@ -24,7 +24,7 @@ from simlte_st import SentenceTransformer
 from simlte_st.compat import readable_length, readable_tokens, view_budget
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
-from simlte_st.losses.columns import IGNORE
+from simlte_st.losses.base import IGNORE
 from simlte_st.losses.masked_language_model import make_mlm_head
 from simlte_st.modules import ChunkMean, to_chunk_mean
 from simlte_st.modules.chunk_mean import can_read_in_chunks, cut_chunks

@@ -15,7 +15,7 @@ from sentence_transformers import SentenceTransformer
 
 from simlte_st.data import Document, read_documents
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.models import encode
+from simlte_st.models import device
 from simlte_st.models.parts import Part, PartEncoder
 from simlte_st.search import Index, encoder
 from simlte_st.search.add import VECTORS_FOLDER
@@ -143,7 +143,7 @@ def test_several_devices_encode_before_one_process_writes(
     contents: Callable[[Index], list[Any]],
 ) -> None:
     pools: list[list[str]] = []
-    monkeypatch.setattr(encode, "device_pool", lambda model, devices: pools.append(devices) or nullcontext())
+    monkeypatch.setattr(device, "device_pool", lambda model, devices: pools.append(devices) or nullcontext())
     made = Index.create(tmp_path / "made", model, parts=True)
     made.add(corpus[:2])
     encoded.clear()
@@ -163,7 +163,7 @@ def test_encoded_texts_survive_an_interruption(
     model: SentenceTransformer, corpus: list[Document], encoded: list[str], tmp_path: Path, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(encoder, "BATCH", 3)
-    monkeypatch.setattr(encode, "device_pool", lambda model, devices: nullcontext())  # faster, with the same result
+    monkeypatch.setattr(device, "device_pool", lambda model, devices: nullcontext())  # faster, with the same result
     index, merges = Index.create(tmp_path / "made", model), []
     merge, make = Store.merge, PartEncoder.make
 

@@ -12,7 +12,7 @@ from transformers import BertConfig, BertForSequenceClassification
 from simlte_st.data import Document
 from simlte_st.errors import ModelError
 from simlte_st.search import Index
-from simlte_st.search.rerank import ENCODER
+from simlte_st.search.searcher import ENCODER
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_threshold_applies_to_the_index_cosine(fast: Index, model: SentenceTrans
 def test_hits_that_are_not_reranked_keep_their_order(
     fast: Index, model: SentenceTransformer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("simlte_st.search.rerank.READ_HITS", 3)
+    monkeypatch.setattr("simlte_st.search.searcher.READ_HITS", 3)
     plain = [hit.id for hit in fast.search("Ba bun bis.")]
     hits = fast.search("Ba bun bis.", rerank=model)
     assert {hit.id for hit in hits[:3]} == {*plain[:3]}

@@ -7,8 +7,7 @@ from sentence_transformers import SentenceTransformer
 from simlte_st.data import Document
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.search import Index
-from simlte_st.search.hits import shorten
-from simlte_st.search.query import VECTORS, fused_scores
+from simlte_st.search.hits import VECTORS, fused_scores, shorten
 from simlte_st.search.words import MAX_QUERY_WORDS, WordCounts
 from simlte_st.words.sentences import segment_document
 
@@ -68,7 +67,7 @@ def test_unique_word_outweighs_all_vectors(size: int) -> None:
 
 
 def test_text_only_hits_have_a_cosine(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("simlte_st.search.query._DEPTH", 1)
+    monkeypatch.setattr("simlte_st.search.hits._DEPTH", 1)
     index.add([Document("a", "Zebra " + "ba bun bis " * 20)])
     dense = {hit.id: hit.cosine for hit in index.search("zebra", mode="dense", top_k=11)}
     assert next(iter(dense)) != "a"

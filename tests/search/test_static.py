@@ -10,7 +10,7 @@ from sentence_transformers import SentenceTransformer
 from support import make_document, make_static_model
 
 from simlte_st.data import Document
-from simlte_st.models.truncation import text_lengths
+from simlte_st.models.limits import text_lengths
 from simlte_st.search import Index
 
 UNKNOWN = "\u16a0\u16a1 \u16a2"

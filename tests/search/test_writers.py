@@ -18,7 +18,6 @@ from simlte_st.data import Document
 from simlte_st.errors import ConfigurationError
 from simlte_st.files import hold
 from simlte_st.search import Index, add, encoder, searcher, store, words
-from simlte_st.search import settings as settings_module
 from simlte_st.search.store import Store
 
 
@@ -103,7 +102,7 @@ def test_command_killed_at_any_step_can_be_repeated(
     for name in ("_make_index", "add_columns", "merge", "tidy", "delete"):
         step(Store, name)
     step(add, "count_index_words")
-    for module in (store, words, settings_module):
+    for module in (store, words, encoder, add):
         step(module, "write_json")
 
     def made(name: str) -> Index:
@@ -192,12 +191,12 @@ def test_concurrent_create_fails_for_one_writer(
 
     def overtaken(*args: Any) -> Any:  # after the first check of the folder
         if not made:
-            monkeypatch.setattr("simlte_st.search.settings.Encoder", load)
+            monkeypatch.setattr("simlte_st.search.encoder.Encoder", load)
             made.append(Index.create(folder, model))
             made[0].add([Document("a", "Ba bun bis.")])
         return load(*args)
 
-    monkeypatch.setattr("simlte_st.search.settings.Encoder", overtaken)
+    monkeypatch.setattr("simlte_st.search.encoder.Encoder", overtaken)
     with pytest.raises(ConfigurationError, match="already exists"):
         Index.create(folder, model)
     assert len(Index.open(folder, model)) == 1

@@ -21,7 +21,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState
 from simlte_st import train
 from simlte_st.errors import ConfigurationError, ResumeError, TrainingDiverged
 from simlte_st.losses import MultipleNegativesRankingMLMLoss, ReconstructionLoss
-from simlte_st.training import fit as fitting
+from simlte_st.training import callbacks as run_callbacks
 from simlte_st.training.batches import SeededBatchSampler
 from simlte_st.training.callbacks import (
     COMPLETE_FILE,
@@ -237,13 +237,13 @@ def test_non_finite_loss_stops_the_run(encoder_path: Path, documents: list[str],
 def test_divergence_keeps_the_last_good_checkpoint(
     encoder_path: Path, documents: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Breaks(fitting.DivergenceCallback):
+    class Breaks(run_callbacks.DivergenceCallback):
         def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             if state.global_step == 4:
                 with torch.no_grad():
                     next(self.model.parameters())[0, 0] = float("nan")
 
-    monkeypatch.setattr(fitting, "DivergenceCallback", Breaks)
+    monkeypatch.setattr(run_callbacks, "DivergenceCallback", Breaks)
     with pytest.raises(TrainingDiverged, match="after step 4, 1 of"):
         train(documents, tmp_path / "m", base=encoder_path, epochs=3, save_steps=1, **OPTIONS)
     checkpoint = last_complete_checkpoint(tmp_path / "m.run" / "checkpoints")

@@ -13,6 +13,7 @@ from sentence_transformers.sentence_transformer.data_collator import SentenceTra
 import simlte_st
 from simlte_st.compat import get_encoder, is_fused
 from simlte_st.data import read_documents
+from simlte_st.training import callbacks
 from simlte_st.training import fit as fitting
 from simlte_st.training.callbacks import last_complete_checkpoint
 from simlte_st.training.fit import MAX_EAGER_TOKENS, faster_attention, fit, training_arguments
@@ -92,7 +93,7 @@ def test_eager_attention_is_not_saved_with_the_model(
 ) -> None:
     seen: list[bool] = []
     monkeypatch.setattr(
-        fitting.DivergenceCallback, "on_save", lambda self, *_, **__: seen.append(is_fused(get_encoder(self.model)))
+        callbacks.DivergenceCallback, "on_save", lambda self, *_, **__: seen.append(is_fused(get_encoder(self.model)))
     )
     options: dict[str, Any] = {"max_steps": 2, "bf16": True, "max_length": "base", "progress": False}
     simlte_st.train(documents, tmp_path / "m", base=str(encoder_path), **options)

@@ -26,7 +26,7 @@ from simlte_st.data import read_documents
 from simlte_st.errors import ConfigurationError, ResumeError, TrainingInterrupted
 from simlte_st.training import callbacks, fit
 from simlte_st.training.result import TrainingResult
-from simlte_st.views import document_stream
+from simlte_st.views import corpus as views_corpus
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forked processes need not import everything again")
 
@@ -98,7 +98,7 @@ def of_kind(documents: list[str], name: str) -> Any:
 @pytest.fixture(scope="module", autouse=True)
 def small_buffer() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(document_stream, "BUFFER", 16)
+        patch.setattr(views_corpus, "BUFFER", 16)
         yield
 
 

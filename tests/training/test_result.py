@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from simlte_st.models.truncation import Truncation
+from simlte_st.models.limits import Truncation
 from simlte_st.training import Preset, TrainingResult
 from simlte_st.views.corpus import CorpusReport
 

@@ -23,8 +23,7 @@ from simlte_st import train
 from simlte_st.data import DocSplitTransform, read_documents
 from simlte_st.errors import ConfigurationError
 from simlte_st.models.loading import load_model
-from simlte_st.models.lsa import append_lsa
-from simlte_st.models.word_vectors import document_token_counts
+from simlte_st.models.lsa import append_lsa, document_token_counts
 from simlte_st.training import get_preset
 from simlte_st.training import prepare_model as loading
 from simlte_st.training.batches import TokenViews, view_preprocessor, write_tokens

@@ -18,7 +18,7 @@ from simlte_st import train
 from simlte_st.data import read_documents
 from simlte_st.errors import ConfigurationError, DataError, EmptyCorpusError, ResumeError, SimlteError
 from simlte_st.training import load_corpus
-from simlte_st.views import document_stream
+from simlte_st.views import corpus as views_corpus
 
 # Dropout, an MLM head, and more steps than a pass has batches.
 OPTIONS: dict[str, Any] = {
@@ -38,7 +38,7 @@ def write(folder: Path, files: int = 4, rows: int = 25) -> Path:
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(document_stream, "BUFFER", 24)
+    monkeypatch.setattr(views_corpus, "BUFFER", 24)
     monkeypatch.setattr(load_corpus, "FIRST", 30)
 
 
@@ -46,14 +46,14 @@ def test_resumed_run_continues_the_stream_to_the_same_bytes(
     bert_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, drawn = write(tmp_path / "files"), []
-    draw = document_stream.draw_views
+    draw = views_corpus.draw_views
     monkeypatch.setattr(
-        document_stream,
+        views_corpus,
         "draw_views",
         lambda document, *args, **kw: drawn.append(document.id) or draw(document, *args, **kw),
     )
-    fill, filled = document_stream.DocumentStream._fill, []
-    monkeypatch.setattr(document_stream.DocumentStream, "_fill", lambda *place: filled.append(place[1]) or fill(*place))
+    fill, filled = views_corpus.DocumentStream._fill, []
+    monkeypatch.setattr(views_corpus.DocumentStream, "_fill", lambda *place: filled.append(place[1]) or fill(*place))
     whole = train(read_documents(source, stream=True), tmp_path / "whole", base=bert_path, **OPTIONS)
     assert len(filled) < 20, "rows are taken in their order, from buffer to buffer"
     assert whole.steps == 16
@@ -99,7 +99,7 @@ def test_run_resumes_after_a_broken_shard_is_repaired(encoder_path: Path, tmp_pa
     source = write(tmp_path / "files", rows=50)  # the model card reads a hundred documents
     options = {**OPTIONS, "base": encoder_path, "preset": "docsplit-tuned", "max_steps": 20}
     train(read_documents(source, stream=True), tmp_path / "whole", **options)
-    last = document_stream.shard_order(4, seed=5, epoch=0)[-1]
+    last = views_corpus.shard_order(4, seed=5, epoch=0)[-1]
     assert last, "the columns are those of the first file"
     broken, sound = source / f"{last}.parquet", tmp_path / "sound"
     shutil.copy(broken, sound)

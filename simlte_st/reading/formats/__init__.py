@@ -8,15 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from simlte_st.extras import check_installed
-from simlte_st.reading.arrow import count_rows, open_parquet
-from simlte_st.reading.formats.csv import open_csv
 from simlte_st.reading.formats.html import read_html
-from simlte_st.reading.formats.json import open_json, open_json_lines
 from simlte_st.reading.formats.mail import Mail, is_mail, open_mbox, read_eml
-from simlte_st.reading.formats.office import read_docx, read_epub, read_odt, read_rtf, read_xml
-from simlte_st.reading.formats.pdf import read_pdf
+from simlte_st.reading.formats.office import read_docx, read_epub, read_odt, read_pdf, read_rtf, read_xml
+from simlte_st.reading.formats.records import open_csv, open_json, open_json_lines
 from simlte_st.reading.rows import EXTRA, BadTextError, Reading, Row, Skip, make_skip
-from simlte_st.reading.tables import Table, folder_columns
+from simlte_st.reading.tables import Table, count_rows, folder_columns, open_parquet
 from simlte_st.reading.text_files import COMPRESSED, open_bytes, read_markdown, read_notebook, read_text
 
 

@@ -47,9 +47,7 @@ _SHALLOW = frozenset((
     "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr", "p",
     "li", "dt", "dd", "option", "td", "th", "tr",
 ))  # fmt: skip
-_REOPENED = frozenset((
-    "a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u",
-))  # fmt: skip
+_REOPENED = frozenset(("a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u"))
 _TOKEN = re.compile(
     r"<!--.*?(?:-->|\Z)|<(script|style|title|textarea|iframe|noscript)\b.*?(?:</\1\b[^>]*>|\Z)|</?[a-z][^>]*(?:>|\Z)",
     re.DOTALL | re.IGNORECASE,

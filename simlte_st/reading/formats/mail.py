@@ -20,17 +20,7 @@ from simlte_st.errors import DataError
 from simlte_st.extras import check_installed
 from simlte_st.files import valid_unicode
 from simlte_st.reading.formats.html import html_text, page_text
-from simlte_st.reading.rows import (
-    ENCRYPTED,
-    EXTRA,
-    TOO_LONG,
-    BadTextError,
-    RawRow,
-    Reading,
-    Skip,
-    is_encoding,
-    make_skip,
-)
+from simlte_st.reading.rows import ENCRYPTED, EXTRA, BadTextError, RawRow, Reading, Skip, is_encoding, make_skip
 from simlte_st.reading.tables import Table
 from simlte_st.reading.text_files import decode_text, open_bytes, read_whole, tidy_lines
 
@@ -220,14 +210,12 @@ def _rows(path: Path, reading: Reading, columns: Sequence[str]) -> Iterator[RawR
     for number, data in enumerate(_mails(path, reading.max_bytes), start=1):
         where = f"mail {number:,}"
         try:
-            if len(data) > reading.max_bytes:
-                raise BadTextError(TOO_LONG, f"more than {reading.max_bytes:,} bytes")
+            reading.check_size(len(data))
             mail = read_mail(data, reading)
             values = {"id": mail.id, "text": mail.text, **mail.columns}
-            row: RawRow | Skip = RawRow(where, None, {name: values[name] for name in columns})
+            yield RawRow(where, None, {name: values[name] for name in columns})
         except Exception as error:
-            row = make_skip(error, where)
-        yield row
+            yield make_skip(error, where)
 
 
 def _mails(path: Path, max_bytes: int) -> Iterator[bytes]:

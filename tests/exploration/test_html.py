@@ -4,7 +4,7 @@ import re
 
 from support import make_document
 
-from simlte_st.exploration.sections import MAX_COMPARED, difference, duplicates_section
+from simlte_st.exploration.html import MAX_COMPARED, difference, duplicates_section
 from simlte_st.views.duplicates import find_duplicates
 
 

@@ -13,7 +13,7 @@ from training_support import assert_same_bytes, weights
 from simlte_st import train
 from simlte_st.errors import ConfigurationError
 from simlte_st.modules import TokenTable
-from simlte_st.training import choose_model as evaluation
+from simlte_st.training import finish
 
 OPTIONS: dict[str, Any] = {
     "pooling": "cls", "batch_size": 8, "max_steps": 2, "learning_rate": 3e-3,
@@ -46,13 +46,13 @@ def test_base_is_kept_without_a_clear_gain(encoder_path: Path, labelled: list[di
 def test_models_are_compared_in_float32_after_bfloat16(
     encoder_path: Path, labelled: list[dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    texts, found, original = [row["text"] for row in labelled[:8]], [], evaluation.measure_gain
+    texts, found, original = [row["text"] for row in labelled[:8]], [], finish.measure_gain
 
     def measure(*given: Any, **options: Any) -> dict[str, Any] | None:
         found.extend((given[-1]["base"].encode(texts), given[-1]["trained"].encode(texts)))
         return original(*given, **options)
 
-    monkeypatch.setattr(evaluation, "measure_gain", measure)
+    monkeypatch.setattr(finish, "measure_gain", measure)
     result = train(labelled, tmp_path / "m", base=encoder_path, bf16=True, keep="trained", **OPTIONS)
     assert result.dtype == "bfloat16"
     trained = SentenceTransformer(str(tmp_path / "m"), device="cpu").encode(texts)
@@ -68,9 +68,9 @@ def test_trained_model_is_kept_if_it_helped_or_on_request(
     assert asked.gain is not None, "it is measured all the same"
     unmeasured = train(labelled, tmp_path / "unmeasured", base=encoder_path, **{**OPTIONS, "held_out": 0.0})
     assert (unmeasured.kept, unmeasured.gain) == ("trained", None)
-    original = evaluation.measure_gain
+    original = finish.measure_gain
     helped_always = lambda *given, **options: {**(original(*given, **options) or {}), "verdict": "helped"}  # noqa: E731
-    monkeypatch.setattr(evaluation, "measure_gain", helped_always)
+    monkeypatch.setattr(finish, "measure_gain", helped_always)
     helped = train(labelled, tmp_path / "helped", base=encoder_path, **OPTIONS)
     assert helped.kept == "trained"
     assert_same_bytes(tmp_path / "helped", tmp_path / "asked")

@@ -1,24 +1,30 @@
-"""Count truncated texts and tokens, and advise how to read whole texts."""
+"""Limits of a model: texts that it truncates, and languages whose words its tokenizer splits."""
 
 from __future__ import annotations
 
 import logging
 import shlex
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import regex
 from numpy.typing import NDArray
 
 from simlte_st.errors import format_count
 from simlte_st.models.names import shortest_name
 from simlte_st.prompts import document_prompt
 from simlte_st.words.sentences import tokenizer_counter
+from simlte_st.words.tokens import space_before, token_ids, unknown_id
 
 if TYPE_CHECKING:  # with torch
     from sentence_transformers import SentenceTransformer
+
+    from simlte_st.models.vectors import TokenVectors
+    from simlte_st.words.tokens import AnyTokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -119,8 +125,6 @@ def warn_of_truncation(model: SentenceTransformer, texts: Sequence[str], remedy:
 
 def text_lengths(model: SentenceTransformer, texts: Sequence[str], prompt: str | None = None) -> list[int]:
     """Count the tokens of texts after a prompt, without special tokens and the prompt itself."""
-    from simlte_st.modules.base_form import texts_as_read
-
     prefix, count = prompt_as_read(model, prompt), tokenizer_counter(model.tokenizer)
     # Counted together, because a token may begin in the prompt and end in the text.
     prompt_length = count([prefix])[0] if prefix else 0
@@ -129,6 +133,71 @@ def text_lengths(model: SentenceTransformer, texts: Sequence[str], prompt: str |
 
 def prompt_as_read(model: SentenceTransformer, prompt: str | None = None) -> str:
     """Return a prompt (default: the document prompt) as the tokenizer sees it."""
-    from simlte_st.modules.base_form import texts_as_read
-
     return texts_as_read(model, [document_prompt(model) if prompt is None else prompt])[0]
+
+
+def texts_as_read(model: SentenceTransformer, texts: Iterable[str]) -> list[str]:
+    """Return texts or prompts as a model's tokenizer sees them: expanded for ``BaseForm``."""
+    from simlte_st.modules.base_form import BaseForm, expand_contractions
+
+    return list(expand_contractions(texts) if isinstance(model[0], BaseForm) else texts)
+
+
+# Models trained on another language, whose tokenizers split the documents' frequent words.
+
+WORDS, FEWEST = 400, 100
+"""Maximum and minimum number of frequent words to look up, each in three or more documents."""
+
+KNOWN = 0.4
+"""Minimum share of these words in the vocabulary. The vocabulary of all-MiniLM-L6-v2 has 89% or more for English prose
+and tweets, 83% for papers with formulas, 72% or more for source code, and at most 33% for other languages (French;
+Japanese 28%, Chinese 20%, German 11%, Russian, Hindi and Arabic 0%). That of multilingual-e5-small has 65% or more for
+its training languages (Amharic; Arabic 76%, German 94%), and 52% or more for source code."""
+
+KNOWN_CHARACTERS = 0.8
+"""Minimum share for Chinese characters: an English vocabulary has 19% to 51% of the 100 to 400 most frequent ones, a
+Chinese or multilingual vocabulary 99% or more."""
+
+DOCUMENTS, CHARACTERS = 1_000, 2_000
+"""Number of documents to read, and of characters in each."""
+
+# Short words are in any vocabulary. In scripts without spaces, characters or pairs of letters count. Kana is left out
+# because English vocabularies contain it.
+_WORD = regex.compile(
+    r"(?V1)\p{Han}|\p{Hangul}{2,}|(?:[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]\p{M}*){2}"
+    r"|[[\p{L}\p{M}]--[\p{Han}\p{Hangul}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]]{4,}"
+)
+
+
+def warn_of_language(models: Mapping[str, SentenceTransformer | TokenVectors], texts: Iterable[str]) -> None:
+    """Warn about models that were trained on a different language from most texts."""
+    words = frequent_words(texts)
+    if len(words) < FEWEST:
+        return
+    min_share = KNOWN_CHARACTERS if sum(map(len, words)) < 1.5 * len(words) else KNOWN
+    shares = {name: known_share(model.tokenizer, words) for name, model in models.items()}
+    if foreign := {name: share for name, share in shares.items() if share < min_share}:
+        logger.warning(
+            "%s: trained on a different language from most documents. At most %.0f%% of their %d most frequent "
+            "words are in the vocabulary. Use a base for their language, or a multilingual one such as "
+            "intfloat/multilingual-e5-small.",
+            ", ".join(foreign),
+            100 * max(foreign.values()),
+            len(words),
+        )
+
+
+def frequent_words(texts: Iterable[str]) -> list[str]:
+    """Return the words that occur in most texts, most frequent first."""
+    vocabularies = (set(_WORD.findall(text[:CHARACTERS])) for text in islice(texts, DOCUMENTS))
+    counts = Counter(chain.from_iterable(vocabularies))
+    return sorted((word for word, count in counts.items() if count > 2), key=lambda word: (-counts[word], word))[:WORDS]
+
+
+def known_share(tokenizer: AnyTokenizer, words: list[str]) -> float:
+    """Return the share of words that are a single known token."""
+    space, vocabulary, unknown = space_before(tokenizer), tokenizer.get_vocab(), unknown_id(tokenizer)
+    spaces = {vocabulary.get(token) for token in ("\u2581", "\u0120")}  # some tokenizers put one before a character
+    tokens = token_ids(tokenizer, [space + word for word in words])
+    words_as_ids = [[token_id for token_id in ids if token_id not in spaces] for ids in tokens]
+    return sum(len(ids) == 1 and ids[0] != unknown for ids in words_as_ids) / len(words)

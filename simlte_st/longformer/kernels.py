@@ -1,0 +1,330 @@
+"""Windowed attention through PyTorch's private kernels, called directly: one for the CPU and one for CUDA.
+
+On the CPU, the fused kernel reads overlapping views of keys and values without copies. Evenly spaced chunks form one
+strided view, and so do their keys, although neighbouring chunks share most of them. Autograd is slow through such
+views, so the backward pass is explicit. Global tokens outside a chunk's stretch are merged into the softmax afterwards.
+
+On CUDA, FlashAttention for variable lengths has windows but no global keys. An extra pass per global token of a
+document attends to it from the slots beyond its window, and its output is merged through the logsumexp. Given the
+merged output and logsumexp, the kernel's backward pass returns the gradients of its share of the softmax. Padding
+between documents counts as further documents. ``varlen_attn`` of ``torch.nn.attention.varlen`` has neither dropout nor
+a gradient for its logsumexp.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from simlte_st.longformer.blocked import QueryChunk, chunk_bias, far_columns, grouped_chunks
+from simlte_st.longformer.packing import Packing, attention_bias, to_device
+
+DEVICE, DTYPES, SIZES = "cuda", (torch.float16, torch.bfloat16), range(8, 129, 8)
+"""Device, dtypes and head sizes that FlashAttention supports."""
+
+GLOBALS = 8
+"""Maximum number of global tokens of a document; each takes a pass."""
+
+_DOCUMENTS = ("cum_seq_q", "cum_seq_k", "max_q", "max_k", "dropout_p", "is_causal")
+_OPERATORS = {
+    "_flash_attention_forward": ("query", "key", "value", *_DOCUMENTS, "return_debug_mask"),
+    "_flash_attention_backward": ("grad_out", "query", "key", "value", "out", "logsumexp", *_DOCUMENTS),
+}
+
+
+class ChunkRun(NamedTuple):
+    """Evenly spaced chunks of one shape."""
+
+    first: QueryChunk
+    chunks: int  # number of chunks
+    step: int  # slots from one chunk to the next
+    bias: Tensor  # mask of the stretch, (chunks or 1, 1, queries, keys)
+    far: Tensor  # slots of the global tokens outside the stretch, (chunks, far), int64
+    far_bias: Tensor  # 0 for these, minus infinity for padding, (chunks or 1, 1, 1, far)
+
+
+class FarKeys(NamedTuple):
+    """Keys and values beyond the stretch, ``(chunks, heads, far, size)``, merged through the logsumexp.
+
+    Given the merged output and logsumexp, the fused kernel's backward pass returns the gradients of its own keys.
+    """
+
+    key: Tensor
+    value: Tensor
+    bias: Tensor  # the run's far_bias, at least float32
+
+    def scores(self, query: Tensor) -> Tensor:
+        """Return scores in the dtype of the bias, ``(chunks, heads, queries, far)``."""
+        wide = self.bias.dtype
+        return query.to(wide) @ self.key.to(wide).transpose(-2, -1) / math.sqrt(query.shape[-1]) + self.bias
+
+    def merge(self, query: Tensor, near_out: Tensor, near_lse: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the output and logsumexp, ``(chunks, heads, queries)``, over all keys."""
+        scores = self.scores(query)
+        lse = torch.logaddexp(near_lse, scores.logsumexp(-1))
+        weights = (scores - lse[..., None]).exp()
+        # In float32: a factor rounded to 16 bits would shift a whole row and its gradients.
+        out = near_out * (near_lse - lse).exp()[..., None]
+        out += weights @ self.value.to(weights.dtype)
+        return out, lse
+
+    def gradients(self, query: Tensor, grad: Tensor, out: Tensor, lse: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the gradients of queries, keys and values; ``out`` and ``lse`` are over all keys."""
+        weights = (self.scores(query) - lse[..., None]).exp()
+        wide = weights.dtype
+        gains = grad.to(wide) @ self.value.to(wide).transpose(-2, -1)
+        # The gradient of the softmax: each weight times the gain of its value over the output.
+        gains -= (grad.to(wide) * out).sum(-1, keepdim=True)
+        scores_grad = (weights * gains / math.sqrt(query.shape[-1])).to(grad.dtype)
+        key_grad = scores_grad.transpose(-2, -1) @ query
+        return scores_grad @ self.key, key_grad, weights.to(grad.dtype).transpose(-2, -1) @ grad
+
+
+def has_cpu_kernel() -> bool:
+    """Return whether this PyTorch has the private fused kernel for the CPU."""
+    return hasattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu_backward")
+
+
+def cpu_attention(query: Tensor, key: Tensor, value: Tensor, packing: Packing, window: int) -> Tensor:
+    """Return the output within windows and to global tokens, ``(slots, hidden)``, without dropout."""
+    runs = packing.once(("runs", window, query.dtype), lambda: _runs(packing, window, query.dtype))
+    with torch.autocast("cpu", enabled=False):  # far scores use float32, as in the backward pass
+        attended: Tensor = _CpuAttention.apply(query.contiguous(), key.contiguous(), value.contiguous(), runs)  # type: ignore[no-untyped-call]
+    return attended.flatten(1)
+
+
+class _CpuAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, runs: list[ChunkRun]) -> Tensor:
+        out = torch.empty_like(query)
+        run_lses = []
+        for run in runs:
+            run_out, lse = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
+                _queries(query, run), _keys(key, run), _keys(value, run), attn_mask=run.bias
+            )
+            if run.far.shape[1]:
+                run_out, lse = _far_keys(key, value, run).merge(_queries(query, run), run_out, lse)
+            _queries(out, run).copy_(run_out)
+            run_lses.append(lse)
+        ctx.save_for_backward(query, key, value, out, *run_lses)
+        ctx.runs = runs
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+        query, key, value, out, *run_lses = ctx.saved_tensors
+        grad = grad.contiguous()
+        query_grad, key_grad, value_grad = torch.empty_like(query), torch.zeros_like(key), torch.zeros_like(value)
+        for run, lse in zip(ctx.runs, run_lses, strict=True):
+            queries, run_grad, run_out = _queries(query, run), _queries(grad, run), _queries(out, run)
+            inputs = (run_grad, queries, _keys(key, run), _keys(value, run), run_out, lse)
+            near_query_grad, near_key_grad, near_value_grad = (
+                torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
+                    *inputs, dropout_p=0.0, is_causal=False, attn_mask=run.bias
+                )
+            )
+            _queries(query_grad, run).copy_(near_query_grad)
+            _add_overlapping(key_grad, near_key_grad, run)
+            _add_overlapping(value_grad, near_value_grad, run)
+            if run.far.shape[1]:
+                far_query_grad, *far_grads = _far_keys(key, value, run).gradients(queries, run_grad, run_out, lse)
+                _queries(query_grad, run).add_(far_query_grad)
+                for total, far_grad in zip((key_grad, value_grad), far_grads, strict=True):
+                    total.index_add_(0, run.far.flatten(), far_grad.transpose(1, 2).flatten(0, 1))
+        return query_grad, key_grad, value_grad, None
+
+
+def _queries(states: Tensor, run: ChunkRun) -> Tensor:
+    """View the query slots of ``(slots, heads, size)`` as ``(chunks, heads, queries, size)``."""
+    return _view_chunks(states, run, run.first.query, run.first.queries)
+
+
+def _keys(states: Tensor, run: ChunkRun) -> Tensor:
+    """View the key slots as ``(chunks, heads, keys, size)``; neighbouring chunks overlap."""
+    return _view_chunks(states, run, run.first.key, run.first.keys)
+
+
+def _view_chunks(states: Tensor, run: ChunkRun, start: int, length: int) -> Tensor:
+    _, heads, size = states.shape
+    token = heads * size
+    strides = (run.step * token, size, token, 1)
+    return states.as_strided((run.chunks, heads, length, size), strides, states.storage_offset() + start * token)
+
+
+def _add_overlapping(total: Tensor, parts: Tensor, run: ChunkRun) -> None:
+    """Add ``(chunks, heads, keys, size)`` to the key slots, one step at a time: within a step no keys overlap."""
+    for start in range(0, run.first.keys, run.step):
+        width = min(run.step, run.first.keys - start)
+        view = _view_chunks(total, run, run.first.key + start, width)
+        view += parts[:, :, start : start + width]
+
+
+def _far_keys(key: Tensor, value: Tensor, run: ChunkRun) -> FarKeys:
+    return FarKeys(key[run.far].transpose(1, 2), value[run.far].transpose(1, 2), run.far_bias)
+
+
+def _runs(packing: Packing, window: int, dtype: torch.dtype) -> list[ChunkRun]:
+    runs: list[ChunkRun] = []
+    wide = torch.promote_types(dtype, torch.float32)
+    for group in grouped_chunks(packing, window):
+        shared_bias = chunk_bias(packing, group, window, dtype) if group[0].plain else None
+        for chunks in _progressions(group):
+            step = chunks[1].query - chunks[0].query if len(chunks) > 1 else max(chunks[0].keys, chunks[0].queries)
+            bias = chunk_bias(packing, chunks, window, dtype) if shared_bias is None else shared_bias
+            far, real = far_columns(chunks, packing.valid.device)
+            far_bias = attention_bias(real, wide)[:, None, None]
+            runs.append(ChunkRun(chunks[0], len(chunks), step, bias=bias, far=far, far_bias=far_bias))
+    return runs
+
+
+def _progressions(chunks: list[QueryChunk]) -> list[list[QueryChunk]]:
+    """Split chunks where their spacing, or the offset from queries to keys, changes."""
+    progressions: list[list[QueryChunk]] = []
+    for chunk in chunks:
+        last = progressions[-1] if progressions else []
+        even = len(last) < 2 or chunk.query - last[-1].query == last[1].query - last[0].query
+        if last and even and chunk.key - chunk.query == last[0].key - last[0].query:
+            last.append(chunk)
+        else:
+            progressions.append([chunk])
+    return progressions
+
+
+def has_operators() -> bool:
+    """Return whether this PyTorch has FlashAttention with the expected arguments; tested with 2.11."""
+    for name, expected in _OPERATORS.items():
+        schema = getattr(getattr(torch.ops.aten, name, None), "default", None)
+        names = tuple(argument.name for argument in schema._schema.arguments) if schema else ()
+        if names[: len(expected)] != expected or not {"window_size_left", "window_size_right"} <= {*names}:
+            return False
+    return bool(torch.__version__ >= "2.11")
+
+
+@cache
+def has_kernel(device: torch.device) -> bool:
+    """Return whether a GPU has FlashAttention, which needs NVIDIA's compute capability 8.0."""
+    built = torch.version.cuda is not None and torch.backends.cuda.is_flash_attention_available()
+    return built and has_operators() and torch.cuda.get_device_capability(device) >= (8, 0)
+
+
+def accepts(query: Tensor, packing: Packing) -> bool:
+    """Return whether FlashAttention can compute a batch; it cannot mask tokens inside documents.
+
+    ``torch.backends.cuda.enable_flash_sdp(False)`` disables it.
+    """
+    supported = query.device.type == DEVICE and query.dtype in DTYPES and query.shape[2] in SIZES
+    supported = supported and torch.backends.cuda.flash_sdp_enabled() and has_kernel(query.device)
+    return supported and not any(span.holes or len(span.globals) > GLOBALS for span in packing.spans)
+
+
+def varlen_attention(
+    query: Tensor, key: Tensor, value: Tensor, packing: Packing, window: int, dropout: float
+) -> Tensor:
+    """Return the output within windows and to global tokens, ``(slots, hidden)``."""
+    plan = packing.once(("varlen", window), lambda: _plan(packing, window))
+    attended: Tensor = _VarlenAttention.apply(query, key, value, plan, dropout)  # type: ignore[no-untyped-call]
+    return attended.flatten(1)
+
+
+_Bounds = tuple[Tensor, Tensor, int, int]
+"""Bounds of queries and of keys, int32, and their maximum lengths, as arguments of the operators."""
+
+
+class _Far(NamedTuple):
+    """One global token of each document."""
+
+    slots: Tensor  # int64, its slot; arbitrary for documents without one, (documents,)
+    bias: Tensor  # 0 for rows that see it beyond the window, minus infinity for others, (rows,)
+
+
+class _Plan(NamedTuple):
+    bounds: _Bounds  # of documents and of the padding between them
+    window: dict[str, int]  # half on each side, as keywords of the operators
+    rows: int  # slots up to the end of the last document that the window does not cover
+    far_bounds: _Bounds  # of the documents in these rows, with one key each
+    far: list[_Far]
+
+
+def _plan(packing: Packing, window: int) -> _Plan:
+    reach, starts, rows = window // 2, [0], 0
+    passes: defaultdict[int, dict[int, int]] = defaultdict(dict)  # global slots by the first slot of their document
+    for span in packing.spans:
+        last, end = span.start + span.length - 1, span.start + span.size
+        starts += [last + 1, end] if last + 1 < end else [end]
+        far = (slot for slot in span.globals if max(slot - span.start, last - slot) > reach)
+        for number, slot in enumerate(far):
+            passes[number][span.start], rows = slot, end
+    bounds = torch.tensor(starts)
+    sizes, count = bounds.diff(), int((bounds < rows).sum())
+    tensors = [bounds]
+    for slots in passes.values():
+        keys = torch.tensor([slots.get(start, -1) for start in starts[:count]])
+        row_keys = keys.repeat_interleave(sizes[:count])
+        visible = (row_keys >= 0) & ((torch.arange(rows) - row_keys).abs() > reach)
+        tensors += [keys.where(keys >= 0, bounds[:count]), visible]
+    bounds, *tensors = to_device(tensors, packing.valid.device)
+    bounds, longest = bounds.int(), int(sizes.max())
+    single_keys = torch.arange(count + 1, dtype=torch.int32, device=bounds.device)
+    biases = (attention_bias(visible, torch.float32) for visible in tensors[1::2])
+    return _Plan(
+        bounds=(bounds, bounds, longest, longest),
+        window=dict.fromkeys(("window_size_left", "window_size_right"), reach),
+        rows=rows,
+        far_bounds=(bounds[: count + 1], single_keys, longest, 1),
+        far=[_Far(slots, bias) for slots, bias in zip(tensors[::2], biases, strict=True)],
+    )
+
+
+class _VarlenAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, plan: _Plan, dropout: float) -> Tensor:
+        rows = slice(plan.rows)
+        out, lse, *states = _forward(query, key, value, *plan.bounds, dropout, **plan.window)
+        for slots, bias in plan.far:
+            far_out, far_lse, *far_states = _forward(query[rows], key[slots], value[slots], *plan.far_bounds, dropout)
+            far_lse += bias
+            # In float32: a share rounded to 16 bits would shift a whole row and its gradients.
+            share = (far_lse - lse[:, rows]).sigmoid().T[..., None]
+            out[rows] = torch.lerp(out[rows].to(share.dtype), far_out.to(share.dtype), share)
+            lse[:, rows] = torch.logaddexp(lse[:, rows], far_lse)
+            states += far_states
+        ctx.save_for_backward(query, key, value, out, lse, *states)
+        ctx.plan, ctx.dropout = plan, dropout
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        query, key, value, out, lse, *states = ctx.saved_tensors
+        plan, rows, grad = ctx.plan, slice(ctx.plan.rows), grad.contiguous()
+        inputs = (grad, query, key, value, out, lse)
+        query_grad, key_grad, value_grad = _backward(*inputs, *plan.bounds, ctx.dropout, *states[:2], **plan.window)
+        for number, (slots, bias) in enumerate(plan.far, 1):
+            state = states[2 * number : 2 * number + 2]
+            inputs = (grad[rows], query[rows], key[slots], value[slots], out[rows], lse[:, rows] - bias)
+            far_query_grad, far_key_grad, far_value_grad = _backward(*inputs, *plan.far_bounds, ctx.dropout, *state)
+            query_grad[rows] += far_query_grad
+            key_grad.index_add_(0, slots, far_key_grad)
+            value_grad.index_add_(0, slots, far_value_grad)
+        return query_grad, key_grad, value_grad, None, None
+
+
+def _forward(*arguments: Tensor | float, **window: int) -> Sequence[Tensor]:
+    """Return the output, its logsumexp, ``(heads, slots)``, and the random state, two tensors."""
+    outputs: Sequence[Tensor] = torch.ops.aten._flash_attention_forward(*arguments, False, False, **window)[:4]
+    return outputs
+
+
+def _backward(*arguments: Tensor | float, **window: int) -> Sequence[Tensor]:
+    """Return the gradients of queries, keys and values, zero for rows with infinite logsumexp."""
+    *inputs, dropout, seed, offset = arguments
+    grads: Sequence[Tensor] = torch.ops.aten._flash_attention_backward(*inputs, dropout, False, seed, offset, **window)
+    return grads

@@ -1,0 +1,212 @@
+"""Read CSV, TSV, JSON, JSON lines and iterables of such records; convert Slack's markup to plain text."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import itertools
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from simlte_st.errors import DataError
+from simlte_st.reading.document import Document, UntypedText
+from simlte_st.reading.rows import BINARY, NOT_A_STRING, TOO_LONG, BadTextError, RawRow, Reading, Row, Skip
+from simlte_st.reading.tables import LOOK_AHEAD, TEXT_COLUMNS, Table, first_match, mappings_table, unique_names
+from simlte_st.reading.text_files import decode_text, read_lines, read_whole
+
+MALFORMED_ROW = "malformed row"
+WRONG_FIELDS = "wrong number of fields"
+MALFORMED_JSON = "malformed JSON"
+NOT_AN_OBJECT = "not an object"
+
+_ADVICE = "Make it an array of objects or strings, or JSON lines (.jsonl, one object per line)."
+_LINK = re.compile(r"<([@#!]?)([^<>|]+)\|?([^<>]*)>")  # in Slack's markup
+
+
+def _layout(path: Path, reading: Reading) -> tuple[str, int]:
+    """Return the separator that fits the first rows best, and the number of rows above the header."""
+
+    def fit(separator: str) -> tuple[int, int]:
+        rows: list[list[str]] = []
+        with contextlib.suppress(csv.Error):
+            lines = csv.reader((line.text for line in read_lines(path, reading)), delimiter=separator, strict=True)
+            rows.extend(itertools.islice(lines, LOOK_AHEAD))
+        above = _rows_above_header(rows)
+        fields = len(rows[above]) if above < len(rows) else 0
+        return sum(len(row) == fields for row in rows[above:]) * (fields - 1), above
+
+    name = path.name.lower().removesuffix(".gz").removesuffix(".zst")
+    fits = {separator: fit(separator) for separator in ("\t" if name.endswith(".tsv") else ",", ";", "\t", "|", ",")}
+    best = max(fits, key=lambda separator: fits[separator][0])
+    return best, fits[best][1]
+
+
+def _rows_above_header(rows: Sequence[Sequence[str]]) -> int:
+    """Count the blank rows, comments and Excel's ``sep=;`` above the header."""
+    is_wide = any(len(row) > 1 for row in rows)  # otherwise the only column's name may begin with "#"
+    for number, row in enumerate(rows):
+        filled = [cell.strip("\ufeff ").lower() for cell in row if cell.strip()]
+        if filled and not (is_wide and len(filled) == 1 and filled[0].startswith(("#", "sep="))):
+            return number
+    return len(rows)
+
+
+def open_csv(path: Path, reading: Reading) -> Table:
+    """Open a CSV or TSV file with a header.
+
+    The separator is the one of ``,``, ``;``, tab and ``|`` that fits the first rows best. Rows with faulty quoting are
+    counted as malformed. A quote that is never closed swallows the rows after it, up to ``max_characters``.
+    """
+    # The limit is global: only raise it, so that other users of `csv` are not affected.
+    csv.field_size_limit(max(csv.field_size_limit(), reading.max_characters + 1))
+    problems: list[tuple[str, str]] = []  # in the lines of the current row
+
+    def lines() -> Iterator[str]:
+        for line in read_lines(path, reading):
+            if line.problem:
+                problems.append((line.problem, line.detail))
+            yield line.text
+
+    separator, above = _layout(path, reading)
+    reader = csv.reader(lines(), delimiter=separator, strict=True)
+    try:
+        header = [name.strip() for name in next(itertools.islice(reader, above, None), [])]
+        if any("\0" in name for name in header):
+            problems.append((BINARY, "it has NUL bytes"))
+    except csv.Error as error:
+        problems.append((MALFORMED_ROW, str(error)))
+    if problems:
+        raise DataError(f"The header of {path} cannot be read: {problems[0][1]}. For another encoding, pass encoding=.")
+    names = unique_names(header)
+
+    def rows() -> Iterator[RawRow | Skip]:
+        index = -1
+        while True:
+            problems.clear()
+            start = reader.line_num + 1
+            try:
+                row = next(reader, None)
+            except csv.Error as error:  # an undecodable line is reported first
+                row = []
+                problems.append((TOO_LONG if "field limit" in str(error) else MALFORMED_ROW, str(error)))
+            if row is None:
+                return
+            end = reader.line_num
+            where = f"line {start:,}" if end <= start else f"lines {start:,} to {end:,}"
+            if not row and not problems:
+                continue  # a blank line
+            index += 1
+            if len(row) > len(header) and not any(row[len(header) :]):
+                del row[len(header) :]  # trailing separators
+            if problems:
+                yield Skip(where, *problems[0])
+            elif len(row) != len(header):
+                yield Skip(where, WRONG_FIELDS, f"{len(row)} instead of {len(header)}")
+            else:
+                yield RawRow(where, str(index), dict(zip(names, map(UntypedText, row), strict=True)))
+
+    return replace(mappings_table(str(path), rows(), _is_words), columns=names)
+
+
+def _is_words(value: object) -> bool:
+    """Return whether a CSV field is text other than a number."""
+    text = str(value)[:64].strip()
+    try:
+        float(text)
+    except ValueError:
+        return bool(text)
+    return False
+
+
+def open_json_lines(path: Path, reading: Reading) -> Table:
+    """Open a JSON lines file; other lines are skipped and counted, and have a row number too."""
+    return mappings_table(str(path), _objects(path, reading))
+
+
+def _objects(path: Path, reading: Reading) -> Iterator[RawRow | Skip]:
+    for line in read_lines(path, reading):
+        where = f"line {line.number:,}"
+        if line.problem:
+            yield Skip(where, line.problem, line.detail)
+            continue
+        if not line.text.strip():
+            continue
+        try:
+            values = json.loads(line.text, object_pairs_hook=_unique_keys)
+        except (ValueError, RecursionError) as error:  # such as a number with thousands of digits
+            yield Skip(where, MALFORMED_JSON, getattr(error, "msg", str(error)).removesuffix(" at"))
+            continue
+        if isinstance(values, dict):
+            yield RawRow(where, str(line.number - 1), _strip_slack_markup(values))
+        else:
+            yield Skip(where, NOT_AN_OBJECT, f"a JSON {type(values).__name__}")
+
+
+def open_json(path: Path, reading: Reading) -> Table:
+    """Open a file with an array of objects or strings, or with JSON lines."""
+    texts = (line.text for line in read_lines(path, reading) if line.problem or line.text.strip())
+    lines = [*itertools.islice(texts, 2)] or [""]
+    with contextlib.suppress(ValueError, RecursionError):  # an array may continue in the next line
+        # A single object may be an export with its rows in an array.
+        row = json.loads(lines[0])
+        if isinstance(row, dict) and (len(lines) > 1 or reading.text_column or first_match(TEXT_COLUMNS, [*row])):
+            return open_json_lines(path, reading)
+    try:
+        value = json.loads(decode_text(read_whole(path, reading), reading.encoding), object_pairs_hook=_unique_keys)
+    except (BadTextError, ValueError, RecursionError) as error:
+        raise DataError(f"{path} is not valid JSON: {': '.join(map(str, error.args))}. {_ADVICE}") from error
+    if not isinstance(value, list):
+        arrays = [name for name in value if isinstance(value[name], list)] if isinstance(value, dict) else []
+        hints = (f" The rows in {name!r}: jq -c '.[{json.dumps(name)}][]' {path} > rows.jsonl" for name in arrays[:1])
+        raise DataError(f"{path} holds one {type(value).__name__}. {_ADVICE}{''.join(hints)}")
+    return mappings_table(str(path), item_rows(value, str(path), reading))
+
+
+def item_rows(items: Iterable[object], name: str, reading: Reading) -> Iterator[RawRow | Row | Skip]:
+    """Yield the items of an iterable of strings, Documents or mappings as rows."""
+    for index, item in enumerate(items):
+        where = f"item {index:,}"
+        if hasattr(item, "as_py"):  # a scalar of pyarrow
+            item = item.as_py()
+        if isinstance(item, Document):
+            yield Row(
+                where, None, item.text, id=item.id, label=item.label, has_id=True, split=item.split, is_document=True,
+                metadata=item.metadata,
+            )  # fmt: skip
+        elif isinstance(item, str):
+            reading.refuse_columns(f"{where} of {name} is a bare string, which")
+            yield Row(where, None, item)
+        elif isinstance(item, Mapping):
+            yield RawRow(where, str(index), _strip_slack_markup(item))
+        else:
+            yield Skip(where, NOT_A_STRING, f"{type(item).__name__} instead of a string or a mapping")
+
+
+def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Make a JSON object, keeping the values of repeated names."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        values = dict(zip(unique_names([name for name, _ in pairs]), [value for _, value in pairs], strict=True))
+    return values
+
+
+def _strip_slack_markup(row: Mapping[str, object]) -> Mapping[str, object]:
+    """Return a row, without markup if it is a message of Slack.
+
+    Links become their labels; ids of users and channels without a label are removed.
+    """
+    text = row.get("text")
+    if row.get("type") != "message" or "ts" not in row or not isinstance(text, str):
+        return row
+    text = _LINK.sub(_link_label, text).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    return {**row, "text": text}
+
+
+def _link_label(match: re.Match[str]) -> str:
+    sign, target, label = match.groups()
+    if sign in ("@", "#"):
+        return sign + label if label else ""
+    return label or {"": target, "!": "" if "^" in target else f"@{target}"}[sign]
