@@ -161,7 +161,7 @@ def test_model_with_dot_similarity_gives_a_warning(
     Index.create(tmp_path / "index", model)
     model.append(Normalize())
     Index.create(tmp_path / "unit", model)
-    assert caplog.text.count("The model compares vectors by dot, but an index ranks by cosine.") == 1
+    assert caplog.text.count("The model's similarity is dot, but an index ranks by cosine.") == 1
 
 
 def test_create_does_not_replace_existing_folders(index: Index, model: SentenceTransformer, tmp_path: Path) -> None:
