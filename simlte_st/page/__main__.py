@@ -1,6 +1,6 @@
-"""The script that Streamlit runs for each interaction, with the arguments of :func:`show_page` as JSON.
+"""The script that Streamlit runs on each interaction; it gets the arguments of :func:`show_page` as JSON.
 
-Streamlit puts this folder first on ``sys.path``, so no file here may have the name of another module.
+Streamlit puts this folder first on ``sys.path``, so no file here may share its name with another module.
 """
 
 import json

@@ -116,7 +116,7 @@ def test_source_names_need_not_be_utf8(
     ("command", "number", "status", "kept"),
     [
         ("encode", signal.SIGINT, 130, r"Stopped\. Finished parts of 1,024 documents .*: continue with --resume\."),
-        ("index", signal.SIGTERM, 143, r"Stopped\. .* has 0 documents: run it again to add the others\."),
+        ("index", signal.SIGTERM, 143, r"Stopped\. .* has 0 documents: run it again to add the rest\."),
         ("explore", signal.SIGTERM, 143, r"simlte: stopped\."),
     ],
 )
