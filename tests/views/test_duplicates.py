@@ -191,7 +191,7 @@ def test_dedupe_keeps_the_first_of_each_group(tmp_path: Path) -> None:
 def test_unwritable_output_is_reported_first(tmp_path: Path) -> None:
     source = tmp_path / "kept.jsonl"
     source.write_text('{"text": "a b c"}\n')
-    with pytest.raises(ConfigurationError, match="holds the documents"):
+    with pytest.raises(ConfigurationError, match="would overwrite the input documents"):
         dedupe(source, source, overwrite=True)
     (tmp_path / "other.removed.jsonl").write_text("mine")
     with pytest.raises(ConfigurationError, match=r"other\.removed\.jsonl already exists"):
