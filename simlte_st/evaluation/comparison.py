@@ -1,4 +1,4 @@
-"""Compare models on the same documents: with TF-IDF, by halves or by probes, and as candidates on a sample."""
+"""Compare models with each other and with TF-IDF on the same documents, by document halves or by probes."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ from simlte_st.words.sentences import Segmenter
 logger = logging.getLogger(__name__)
 
 TFIDF = "TF-IDF"
-"""Name of the baseline."""
+"""Name of the baseline in results and tables."""
 
 HALF_LENGTH = 62
-"""Length of a half in tokens for which the verdict is calibrated, without special tokens."""
+"""Maximum length of a half in tokens, excluding special tokens; the verdict is calibrated for this length."""
 
 SAMPLE_TOKENS = 200_000
-"""Sample size in tokens: an encoder reads them in about a minute on two CPU cores."""
+"""Approximate sample size in tokens, which an encoder reads in about a minute on two CPU cores."""
 
 MIN_SAMPLE = 100
 """Minimum sample size in documents."""
@@ -56,14 +56,15 @@ MIN_SAMPLE = 100
 
 @dataclass(frozen=True, slots=True)
 class HalvesComparison:
-    """Measures of one model on the halves of held-out documents, the basis of a verdict.
+    """Scores of one model on the halves of held-out documents, the basis of a verdict.
 
     Attributes:
-        structure: Do both halves have the same neighbours among the other documents?
-        split_half: Does the first half find the second? Contrastive training optimises this.
-        words: Do the neighbours of one half share most words with the other half? None for TF-IDF.
-        reads: Maximum number of tokens that the model reads from a text; None for no limit.
-        similarities: Do both halves have the same similarities to other documents? For static models only.
+        structure: Whether both halves of a document have the same neighbours among the other documents.
+        split_half: Whether the first half retrieves the second, which is what contrastive training optimises.
+        words: Whether the neighbours of one half are those that share most words with the other half; None for TF-IDF.
+        reads: Maximum number of tokens that the model reads per text; None for no limit.
+        similarities: Whether both halves have the same similarities to the other documents; None unless the model is
+            static.
     """
 
     structure: measures.StructureResult
@@ -73,7 +74,7 @@ class HalvesComparison:
     similarities: measures.StructureResult | None = None
 
     def metrics(self) -> dict[str, float]:
-        """Return the numbers by name."""
+        """Return the scores by metric name."""
         names = ("structure", "split_half", "words", "similarities")
         metrics = {name: getattr(self, name).metrics() for name in names if getattr(self, name) is not None}
         return {f"{part}_{name}": number for part, numbers in metrics.items() for name, number in numbers.items()}
@@ -90,18 +91,18 @@ def compare_halves(
     seed: Seed = 0,
     progress: bool = True,
 ) -> dict[str, HalvesComparison]:
-    """Measure TF-IDF and models on the same halves of documents, without labels.
+    """Score TF-IDF and models on the same halves of documents, without labels.
 
-    Compare only models that read the same number of tokens: all measures grow with the length of the halves.
+    Compare only models that read the same number of tokens, because all scores rise with the length of the halves.
 
     Args:
-        models: Models by name. The halves fit into the shortest limit of the models.
+        models: Models by name. The halves are short enough for the model with the lowest limit.
         documents: Held-out documents: anything that ``read_documents`` takes or returns.
-        half_length: Maximum length of a half in tokens, without special tokens; a verdict needs the default. None for
-            the limit of the models only.
-        segmenter: How to split texts into sentences: ``"punkt"`` or a callable.
+        half_length: Maximum length of a half in tokens, excluding special tokens; a verdict needs the default. None to
+            use only the limits of the models.
+        segmenter: Sentence splitter: ``"punkt"`` or a callable.
         batch_size: Batch size for encoding.
-        seed: Random seed of the split and of the intervals.
+        seed: Random seed of the splits and the intervals.
         progress: Show progress bars.
 
     Returns:
@@ -143,18 +144,18 @@ def compare_halves(
 
 @dataclass(frozen=True, slots=True)
 class ProbeComparison:
-    """Scores of probes on the embeddings of one model.
+    """Scores of probes on one model's embeddings.
 
     Attributes:
-        few_shot: Probes on a few examples per class, in several draws that are the same for every model.
-        full: The probe with all training texts.
+        few_shot: Probes trained on a few examples per class, in several draws, which are the same for every model.
+        full: The probe trained on all training texts.
     """
 
     few_shot: FewShotResult
     full: ProbeResult
 
     def metrics(self) -> dict[str, float]:
-        """Return the numbers by name."""
+        """Return the scores by metric name."""
         few_shot = {f"few_shot_{name}": value for name, value in self.few_shot.metrics().items()}
         return {**few_shot, "full_accuracy": self.full.accuracy, "full_macro_f1": self.full.macro_f1}
 
@@ -172,17 +173,17 @@ def compare_probes(
     seed: Seed = 0,
     progress: bool = True,
 ) -> dict[str, ProbeComparison]:
-    """Fit few-shot and full probes for TF-IDF and models, on the same texts.
+    """Fit few-shot and full probes for TF-IDF and each model on the same texts.
 
     Args:
         models: Models by name.
         train: Labelled documents to train the probes on.
         test: Labelled documents to score the probes on.
-        shots: Number of labelled documents of each class for a few-shot probe.
-        draws: Number of few-shot probes, each with other documents.
-        max_seq_length: Maximum number of tokens to read from a text; None for each model's own limit.
+        shots: Number of labelled documents per class in a few-shot probe.
+        draws: Number of few-shot probes, each trained on a different random draw of documents.
+        max_seq_length: Maximum number of tokens to read per text; None for each model's own limit.
         batch_size: Batch size for encoding.
-        seed: Random seed of the draws and of the probes.
+        seed: Random seed of the draws and the probes.
         progress: Show progress bars.
 
     Returns:
@@ -216,7 +217,7 @@ def fit_probes(
     train_x: Rows, train_y: Sequence[str], test_x: Rows, test_y: Sequence[str], *, name: str, shots: int, draws: int,
     seed: int, progress: bool,
 ) -> ProbeComparison:  # fmt: skip
-    """Fit few-shot and full probes on embeddings; a bar named after the model appears after a second."""
+    """Fit few-shot and full probes on a model's embeddings, with a progress bar if this takes over a second."""
     draw_size = sum(min(shots, count) for count in Counter(train_y).values())
     total = draws * count_fitted_rows(draw_size) + count_fitted_rows(len(train_y))
     with progress_bar(f"Fitting probes ({name})", total, unit="row", show=progress, delay=1) as bar:
@@ -228,15 +229,15 @@ def fit_probes(
 def comparison_table(
     halves: Mapping[str, HalvesComparison], probes: Mapping[str, ProbeComparison] | None = None, shots: int = 5
 ) -> str:
-    """Return Markdown tables with a row for each model: one without labels, one with labels.
+    """Return Markdown tables with a row per model: one for results without labels, one for results with labels.
 
     Args:
-        halves: Results without labels, by model; may be empty.
-        probes: Results of the probes, by model.
-        shots: Number of examples per class of the few-shot probes, for the header.
+        halves: Results without labels, by model name; may be empty.
+        probes: Results of the probes, by model name.
+        shots: Number of examples per class in the few-shot probes, shown in the header.
 
     Returns:
-        The tables, separated by an empty line, in percent; F1 is macro-F1.
+        The tables, separated by an empty line. Scores are percentages; F1 is macro-F1.
     """
     tables = []
     if halves:
@@ -259,7 +260,7 @@ def comparison_table(
 
 
 def load_models(models: Sequence[str | os.PathLike[str]], device: str | None) -> dict[str, SentenceTransformer]:
-    """Load models by name, static models first; default models that cannot be loaded are left out."""
+    """Load models by name, static models first, and skip default models that cannot be loaded."""
     loaded: dict[str, SentenceTransformer] = {}
     names = [os.fspath(model) for model in models]
     for name in dict.fromkeys([OWN_STATIC, *(names or [PACKAGED_BASE, *OWN_MODELS])]):
@@ -270,12 +271,12 @@ def load_models(models: Sequence[str | os.PathLike[str]], device: str | None) ->
                 raise
             logger.warning("Left out: %s", error)
     if not loaded:
-        raise ModelError(f"No model to compare: name one, or install one with: {install_command('demo')}")
-    return dict(sorted(loaded.items(), key=lambda item: not is_static(item[1])))  # stable: keeps their order
+        raise ModelError(f"There is no model to compare. Name one, or install one with: {install_command('demo')}")
+    return dict(sorted(loaded.items(), key=lambda item: not is_static(item[1])))  # a stable sort
 
 
 def shrink_sample(documents: list[Document], model: SentenceTransformer, seed: int) -> tuple[list[Document], int]:
-    """Return a sample of about :data:`SAMPLE_TOKENS` tokens of a model, and its number of tokens."""
+    """Reduce documents to a sample of about :data:`SAMPLE_TOKENS` tokens; return it and its number of tokens."""
     lengths = text_lengths(model, [document.text for document in documents])
     if sum(lengths) > SAMPLE_TOKENS and len(documents) > MIN_SAMPLE:
         size = max(MIN_SAMPLE, int(len(documents) * SAMPLE_TOKENS / sum(lengths)))
@@ -285,12 +286,12 @@ def shrink_sample(documents: list[Document], model: SentenceTransformer, seed: i
 
 
 def divide_labelled(documents: Sequence[Document], column: str, seed: int) -> tuple[list[int], list[int]]:
-    """Return the rows of labelled documents to train and to score a probe."""
+    """Divide the labelled documents into rows to train probes on and rows to score them on."""
     usable_rows = splits.probe_rows(documents)
     labels = [str(documents[row].label) for row in usable_rows]
     if len(usable_rows) < 2 * MIN_DOCUMENTS or len(set(labels)) < 2:
         raise DataError(
-            f"probe={column!r}: a probe needs {2 * MIN_DOCUMENTS} documents in 2 classes with at least "
+            f"probe={column!r}: a probe needs {2 * MIN_DOCUMENTS} documents in 2 or more classes of at least "
             f"{splits.MIN_CLASS_SIZE} each; the sample has {len(usable_rows)} in {len(set(labels))}. Label more "
             "documents, choose a column with fewer classes, or draw a larger sample."
         )
@@ -300,7 +301,7 @@ def divide_labelled(documents: Sequence[Document], column: str, seed: int) -> tu
 
 
 class Bench:
-    """Measure candidates on a sample of documents, which are called ``source`` in commands."""
+    """Measure candidates on a sample of documents; ``source`` names the documents in the suggested commands."""
 
     def __init__(
         self, documents: Sequence[Document], source: str, probe: str | None, seed: int, progress: bool
@@ -314,7 +315,7 @@ class Bench:
         self.vectors: dict[str, Floats] = {}
 
     def add_static(self, name: str, model: SentenceTransformer) -> None:
-        """Add a static model without and with a latent semantic analysis, which training adds."""
+        """Add a static model, alone and with the latent semantic analysis that training would add."""
         self._encode(name, model, self._encode_command(name))
         if _accepts_lsa(model):
             folded_model = copy.deepcopy(model)
@@ -323,14 +324,14 @@ class Bench:
             self._encode(f"{name} + LSA", folded_model, command)
 
     def add_encoder(self, name: str, model: SentenceTransformer) -> None:
-        """Add an encoder and, if it truncates much, a version that reads whole documents."""
+        """Add an encoder and, if it truncates much of the text, a version that reads whole documents."""
         share = self._encode(name, model, self._encode_command(name)).share
         length = readable_length(model)
         if share < 1 - CUT_SHARE and length is not None and length < WHOLE_DOCUMENTS and can_read_in_chunks(model):
             self._encode(f"{name}, whole", to_chunk_mean(model, WHOLE_DOCUMENTS), self._train_command(base=name))
 
     def add_words(self) -> None:
-        """Add the best encoder with a latent semantic analysis, and TF-IDF."""
+        """Add the best encoder combined with latent semantic analysis, and TF-IDF."""
         encoders = [candidate for candidate in self.candidates if not candidate.static]
         encoders = [encoder for encoder in encoders if _accepts_lsa(self.models[encoder.name])]
         if encoders:
@@ -351,7 +352,7 @@ class Bench:
         return f"simlte encode {shlex.quote(name)} {self.source} --output vectors.parquet"
 
     def _train_command(self, base: str | None, lsa: int | None = None, static: bool = False) -> str:
-        """Return the command to train a base on the documents."""
+        """Return the command that trains a base on the documents."""
         settings = {"base": base, "probe": self.probe, "lsa": lsa}
         options = ["--static"] * static
         options += [f"--{name} {shlex.quote(str(setting))}" for name, setting in settings.items() if setting]
@@ -368,7 +369,7 @@ class Bench:
         return self._add(candidate, unit_rows(vectors), seconds)
 
     def _add(self, candidate: Candidate, vectors: Rows, seconds: float) -> Candidate:
-        """Add a candidate with its vectors of the sample and its encoding time."""
+        """Score a candidate by its vectors of the sample and its encoding time, and add it."""
         probes = None
         if self.labelled_rows is not None:
             train_x, test_x = (vectors[rows] for rows in self.labelled_rows)
@@ -383,5 +384,5 @@ class Bench:
 
 
 def _accepts_lsa(model: SentenceTransformer) -> bool:
-    """Return whether a latent semantic analysis can be added to a model."""
+    """Return whether a latent semantic analysis can be appended to a model."""
     return model.truncate_dim is None and not isinstance(model[-1], TokenTable)

@@ -56,7 +56,7 @@ ERRORS = [
     ("encode simlte-static texts --output full.parquet", 1, "full.parquet already exists: .*--overwrite"),
     ("index simlte-static texts --output full", 1, "full already exists"),
     ("explore simlte-static texts --output full", 1, "ends in .html"),
-    ("dedupe texts --output k.txt", 1, "name that ends in .jsonl"),
+    ("dedupe texts --output k.txt", 1, "must end in .jsonl"),
     ("link ix words --output hits.jsonl", 1, "hits.jsonl already exists"),
     *(
         (f"{command} --overwrite", 1, "folder[.a-z]* is not a file")

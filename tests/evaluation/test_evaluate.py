@@ -72,7 +72,7 @@ def test_verdict_names_the_change(
         expected[model] = change
     evaluation = evaluate_models([*expected], corpus, progress=False)
     assert {name: verdict.change for name, verdict in evaluation.verdicts.items()} == expected
-    assert evaluation.verdicts[model].summary() == "Model and base give the same results on these documents."
+    assert evaluation.verdicts[model].summary() == "The model and its base give the same results on these documents."
     other = evaluate_models([next(iter(expected))], corpus, base=str(tmp_path / "both"), progress=False)
     assert [verdict.change for verdict in other.verdicts.values()] == [""], "not the base that it was trained from"
 
