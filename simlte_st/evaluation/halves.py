@@ -186,8 +186,8 @@ def structure_agreement(
     """Measure how many nearest documents the two halves of each document have in common.
 
     First halves search among the second halves of other documents, and vice versa, so that shared wording cannot cause
-    agreement. Unlike split-half retrieval, this measure is not optimised by contrastive training, because the two halves
-    of a document are never compared with each other.
+    agreement. Unlike split-half retrieval, this measure is not optimised by contrastive training, because the two
+    halves of a document are never compared with each other.
 
     Args:
         first: Embeddings of the first halves, shape ``[N, dim]``, N >= 3, any float dtype.
