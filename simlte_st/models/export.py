@@ -323,7 +323,7 @@ def _write_static(
     for export in (StaticModel.from_pretrained(path), SentenceTransformer(str(path), device="cpu")):
         agreement = _lowest_cosine(np.asarray(export.encode(texts, show_progress_bar=False)), expected)
         if not agreement >= MIN_COSINE:
-            raise ModelError(f"The model {name!r} cannot be exported: {type(export).__name__} changes its vectors.")
+            raise ModelError(f"The model {name!r} cannot be exported: {type(export).__name__} gives different vectors.")
         cosine = min(cosine, agreement)
     share = float((np.linalg.norm(expected, axis=1) / np.linalg.norm(original, axis=1)).min())
     keeps = f"{axes.shape[1]} of {axes.shape[0]} dimensions, which keep at least {share:.3f} of a vector's length"
