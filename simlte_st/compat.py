@@ -191,7 +191,8 @@ def _replace_report(record: LogRecord) -> bool:
         return record.levelno >= logging.get_verbosity()
     if names := sorted(_RANDOM.findall(rows)):
         name = title.rpartition(" from: ")[2]
-        logger.warning("%d weights of %s do not fit and were initialised randomly: %s ...", len(names), name, names[0])
+        message = "%d weights of %s could not be loaded from the checkpoint and are random: %s ..."
+        logger.warning(message, len(names), name, names[0])
     return False
 
 

@@ -75,7 +75,7 @@ class Evaluation:
             "",
             f"All numbers are percentages. Same neighbours: share of the {NEIGHBOURS} nearest documents that both "
             "halves of a document have in common. Split-half: how often one half finds the other first.",
-            f"Maximum tokens read per text: {limits}. The halves fit the model with the lowest limit.",
+            f"Maximum tokens read per text: {limits}. The halves are short enough for the model with the lowest limit.",
         ]
         if self.probes:
             lines.append(

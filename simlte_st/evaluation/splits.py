@@ -94,7 +94,8 @@ def stratified_split(
 def _test_size(hashes: NDArray[np.uint64], share: float) -> int:
     """Return the number of test documents in a class, adjusted to keep duplicates together."""
     size = min(round(len(hashes) * share), len(hashes) - 1)
-    ends = np.flatnonzero(hashes[1:] != hashes[:-1]) + 1  # possible sizes: between two different texts
+    # Possible sizes: those that do not split a group of duplicates.
+    ends = np.flatnonzero(hashes[1:] != hashes[:-1]) + 1
     if size < 1 or not len(ends):
         return 0
     return int(ends[min(int(np.searchsorted(ends, size)), len(ends) - 1)])

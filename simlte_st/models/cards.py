@@ -55,7 +55,7 @@ def write_model_card(folder: Path, *, base: str, summary: str, about: str) -> No
     if model2vec and "StaticModel" not in about and not any((settings.get("prompts") or {}).values()):
         usage += [_WITHOUT_TORCH, _snippet("model2vec.StaticModel", ".from_pretrained", name, encode_call({}))]
     stock = " The stock class of sentence-transformers loads it too, after `import simlte_st`." * custom
-    place = f"`{name}` stands for the path of this folder, or for its name on the Hub.{stock}"
+    place = f"Replace `{name}` with the path to this folder or the model's name on the Hub.{stock}"
     summary = f"\n# {name}\n\n{summary}\n\n- **Base model:** {link}\n"
     parts = [summary, "## Usage\n", *usage, f"{place}\n", about.strip() + "\n"]
     if generated:

@@ -8,4 +8,5 @@ import sys
 
 from simlte_st.page.search_page import show_page
 
-show_page(**json.loads(sys.argv[1]))
+if __name__ == "__main__":  # a process that encodes for it must not show it again
+    show_page(**json.loads(sys.argv[1]))

@@ -73,7 +73,7 @@ _HINTS = {
 
 @contextmanager
 def store_errors(folder: Path, action: Literal["read", "written"]) -> Iterator[None]:
-    """Convert LanceDB's errors, which are of three classes, to :class:`~simlte_st.errors.StoreError`."""
+    """Convert the three classes of exceptions that LanceDB raises to :class:`~simlte_st.errors.StoreError`."""
     try:
         yield
     except (OSError, RuntimeError, ValueError) as error:

@@ -26,7 +26,8 @@ WHOLE = (
     "the tokens."
 )
 WHOLE_ADVICE = (
-    "Loading the model requires simlte_st. With max_length='base', it loads anywhere but reads as little as its base."
+    "Loading the model requires simlte_st. A model trained with max_length='base' does not, but reads no more of a "
+    "text than its base."
 )
 
 

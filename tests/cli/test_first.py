@@ -55,7 +55,7 @@ ERRORS = [
     ("encode simlte-static texts --output v.csv", 1, "ends in .parquet"),
     ("encode simlte-static texts --output full.parquet", 1, "full.parquet already exists: .*--overwrite"),
     ("index simlte-static texts --output full", 1, "full already exists"),
-    ("explore simlte-static texts --output full", 1, "ends in .html"),
+    ("explore simlte-static texts --output full", 1, "must end in .html"),
     ("dedupe texts --output k.txt", 1, "must end in .jsonl"),
     ("link ix words --output hits.jsonl", 1, "hits.jsonl already exists"),
     *(

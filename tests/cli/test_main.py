@@ -72,7 +72,7 @@ def test_errors_are_printed_without_traceback(
     train = f"train {folder} --base {static_path} --output {tmp_path / 'out'} --quiet"
     for command, message in (
         (f"{train} --text-column body", "text-column|column"),
-        (f"{train} --view crop --p 0.5", "'crop' .*--p: .*--least, --most"),
+        (f"{train} --view crop --p 0.5", "'crop' .*--p.*--least, --most"),
         (f"{train} --resume", "no interrupted run"),
         (f"evaluate {static_path} --data {folder} --label nothing", "--label"),
     ):

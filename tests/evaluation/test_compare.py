@@ -74,7 +74,7 @@ def test_share_of_tokens_read_decides_without_labels(corpus_file: Path, encoder_
     long = simlte_st.compare(corpus_file, [encoder_path], sample=40, progress=False)
     assert (long.documents, long.labelled) == (40, 0)
     assert long.recommended == f"{encoder_path}, whole"
-    assert "share of tokens read decides: 100%" in long.summary()
+    assert "depends on the share of tokens read, here 100%" in long.summary()
     texts = [make_document(number)[:150] for number in range(20)]
     short = simlte_st.compare(texts, [encoder_path], progress=False)
     assert [each.name for each in short.candidates][2:4] == [str(encoder_path), f"{encoder_path} + LSA"], "all is read"
@@ -83,7 +83,7 @@ def test_share_of_tokens_read_decides_without_labels(corpus_file: Path, encoder_
     assert short.candidates[3].command == f"simlte convert {encoder_path} --lsa my_documents --output my-model"
     longest = simlte_st.compare([" ".join([text] * 20) for text in texts], [encoder_path], progress=False)
     assert longest.recommended == f"{own_static} + LSA"
-    assert "length decides" in longest.summary()
+    assert "depends on length" in longest.summary()
     assert longest.summary().endswith("\n\n    simlte train my_documents --static --output my-model")
 
 

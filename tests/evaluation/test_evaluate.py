@@ -40,8 +40,10 @@ def test_models_are_compared_with_their_base(model: SentenceTransformer, corpus:
     halves = evaluation.halves["base"], evaluation.halves["twin"]
     assert evaluation.verdicts == {"twin": give_verdict(*halves, pair, 4, "")}, "short reads less"
     text = evaluation.summary()
-    assert text.startswith(f"twin, against base: {evaluation.verdicts['twin'].summary()}\n\nshort, against base: The ")
-    assert re.search("64 tokens .* 20", text)
+    assert text.startswith(
+        f"twin, against base: {evaluation.verdicts['twin'].summary()}\n\nshort, against base: Maximum "
+    )
+    assert re.search("64 by the base, 20", text)
     assert f"full: on all {len(train):,}" in text
     values = json.loads(json.dumps(evaluation.to_dict()))
     assert values.keys() == {TFIDF, "base", "twin", "short"}
