@@ -126,7 +126,7 @@ def compare(
     reader = read_documents(source)
     if probe is not None:
         reader = reader.with_options(label_column=probe)
-    from simlte_st.evaluation.comparison import Bench, load_models, shrink_sample
+    from simlte_st.evaluation.bench import Bench, load_models, shrink_sample
     from simlte_st.models.limits import warn_of_language
     from simlte_st.models.static import is_static
 

@@ -47,15 +47,19 @@ class ArrowStream(Protocol):
         """Export the rows as an Arrow stream."""
 
 
+class DocumentShards(Protocol):
+    """A source in shards, as ``read_documents(stream=True)`` returns it."""
+
+    def events(self, shard: int, row: int) -> Iterator[Any]:
+        """Read a shard from a row on."""
+
+
 if TYPE_CHECKING:
     import pyarrow
 
-    from simlte_st.reading.documents import Shards
-    from simlte_st.reading.reader import DocumentReader
-
     Place: TypeAlias = str | os.PathLike[str]
-    Records: TypeAlias = Iterable[Place | Mapping[str, Any] | "Document"]
-    DocumentSource: TypeAlias = Place | Records | ArrowStream | DocumentReader | Shards
+    Records: TypeAlias = Iterable[Place | Mapping[str, Any] | "Document"]  # a DocumentReader, too
+    DocumentSource: TypeAlias = Place | Records | ArrowStream | DocumentShards
 else:
     DocumentSource = Any
 """Anything that :func:`~simlte_st.data.read_documents` accepts or returns; types are checked at run time."""

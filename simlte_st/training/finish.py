@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,31 +29,10 @@ from simlte_st.training.fit import TrainingStats
 from simlte_st.training.load_corpus import TrainingCorpus
 from simlte_st.training.prepare_model import TrainingSetup
 from simlte_st.training.presets import ONLY_ENCODERS
-from simlte_st.training.result import TrainingResult
+from simlte_st.training.result import ModelChoice, TrainingResult
 from simlte_st.training.run import Run, report_path
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class ModelChoice:
-    """The finished models of a run, the verdict, and which model to keep.
-
-    Attributes:
-        trained: The trained model, ready to be saved.
-        base: The base, finished the same way, or None if no documents were held out.
-        gain: The verdict on the held-out documents, with its measures, or None.
-        winner: The model to keep.
-        lsa: Number of dimensions of the trained model's latent semantic analysis, or None.
-        truncation: How many tokens the trained model truncates from the documents.
-    """
-
-    trained: SentenceTransformer
-    base: SentenceTransformer | None
-    gain: dict[str, Any] | None
-    winner: Literal["trained", "base"]
-    lsa: int | None
-    truncation: Truncation
 
 
 @on_main

@@ -18,10 +18,9 @@ from simlte_st.files import atomic_path
 from simlte_st.models.names import shown_base
 from simlte_st.models.vectors import unit_rows
 from simlte_st.reading.document import Document, document_title
-from simlte_st.training.finish import ModelChoice
 from simlte_st.training.load_corpus import TrainingCorpus
 from simlte_st.training.prepare_model import TrainingSetup
-from simlte_st.training.result import TrainingResult
+from simlte_st.training.result import ModelChoice, TrainingResult
 from simlte_st.training.run import Run, trained_path
 
 MAX_CHANGES = 10

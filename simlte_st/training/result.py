@@ -11,6 +11,8 @@ from simlte_st.reading.documents import format_reason
 from simlte_st.training.run import trained_path
 
 if TYPE_CHECKING:
+    import sentence_transformers
+
     from simlte_st.models.limits import Truncation
     from simlte_st.models.sentence_transformer import SentenceTransformer
     from simlte_st.training.presets import Preset
@@ -127,3 +129,24 @@ class TrainingResult:
             "corpus": self.corpus.to_dict(),
             "truncation": replace(self.truncation, model=self.output.name).to_dict(),
         }
+
+
+@dataclass(frozen=True)
+class ModelChoice:
+    """The finished models of a run, the verdict, and which model to keep.
+
+    Attributes:
+        trained: The trained model, ready to be saved.
+        base: The base, finished the same way, or None if no documents were held out.
+        gain: The verdict on the held-out documents, with its measures, or None.
+        winner: The model to keep.
+        lsa: Number of dimensions of the trained model's latent semantic analysis, or None.
+        truncation: How many tokens the trained model truncates from the documents.
+    """
+
+    trained: sentence_transformers.SentenceTransformer
+    base: sentence_transformers.SentenceTransformer | None
+    gain: dict[str, Any] | None
+    winner: Literal["trained", "base"]
+    lsa: int | None
+    truncation: Truncation
