@@ -59,7 +59,7 @@ _STATIC_NAMES = tuple(f"sentence_transformers.{place}.StaticEmbedding" for place
 """Names of sentence-transformers' static embedding in ``modules.json``."""
 
 _RANDOM = re.compile(r"^(?!(?:.+\.)?pooler\.)([^|\n]+?) +\| \S*(?:MISSING|MISMATCH|CONVERSION)", re.MULTILINE)
-"""Matches the rows of transformers' load report for random weights that affect the embeddings, unlike the pooler's."""
+"""Matches rows of transformers' load report that list random weights, but not the pooler's, which embeddings ignore."""
 
 
 def unwrap_compiled(model: torch.nn.Module) -> torch.nn.Module:

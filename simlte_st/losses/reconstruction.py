@@ -48,7 +48,7 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
 
     Raises:
         ConfigurationError: A setting is out of range, or the wrapped loss uses ``mlm_input="shared"`` or gradient
-            caching, whose passes keep no graph.
+            caching, in which the first pass keeps no autograd graph.
         ModelError: The model has no encoder with word embeddings.
 
     Example:

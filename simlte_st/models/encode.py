@@ -343,7 +343,7 @@ class _Actor:
         encoder.model.to(device)
 
     def make(self, part: Part) -> int:
-        """Write a part file, unless an actor that died already did; return the number of documents."""
+        """Write a part file, unless an actor had written it before it died; return the number of documents."""
         if not part.path.parent.is_dir():
             raise ConfigurationError(
                 f"{part.path.parent} does not exist on a machine of the cluster: the output must be on a file system "

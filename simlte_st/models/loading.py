@@ -118,7 +118,7 @@ def check_kind(name: str, places: tuple[str, ...], local: bool, cache: str | Non
         try:
             with open(next((path for path in paths if path is not None), ""), encoding="utf-8") as file:
                 return dict(json.load(file))
-        except (OSError, ValueError, TypeError):  # loading reports damaged files
+        except (OSError, ValueError, TypeError):  # damaged files are reported when the model is loaded
             return {}
 
     settings = read_settings("config_sentence_transformers.json")

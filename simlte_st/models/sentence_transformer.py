@@ -30,8 +30,8 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
     1. Names are looked up in this order: folders, the models of this package, the packaged base model, the Hub. The
        models of this package are unpacked on first use to ``SIMLTE_ST_HOME`` (default: the platform's cache folder).
     2. ``encode`` batches texts of similar token length, with almost no padding; ``batch_size`` applies to the longest
-       texts, and shorter ones get larger batches. On AMD processors with AVX-512, oneDNN computes float32 linear layers
-       twice as fast; vectors differ by about 1e-7.
+       texts, and shorter ones get larger batches. On AMD processors with AVX-512, float32 linear layers use
+       oneDNN, which is about twice as fast as PyTorch's default there; the vectors differ by about 1e-7.
     3. A warning reports the number of truncated texts and the share of truncated tokens. ``max_seq_length`` never
        exceeds the number of positions.
     4. On a CPU, 16-bit checkpoints compute in float32, unless ``model_kwargs={"dtype": ...}`` sets another dtype.

@@ -165,7 +165,7 @@ def content_id(text: str) -> str:
 
 
 def text_key(text: str) -> int:
-    """Return the hash of :func:`content_id` as a signed 64-bit integer."""
+    """Return the hash computed by :func:`content_id`, as a signed 64-bit integer."""
     return int.from_bytes(bytes.fromhex(content_id(text)), "big", signed=True)
 
 

@@ -56,7 +56,7 @@ class WordCounts:
         return cls(len(sample), len(ids), frequent)
 
     def top_words(self, text: str, languages: Sequence[str]) -> dict[str, str]:
-        """Return up to :data:`MAX_QUERY_WORDS` words of a query by term, highest tf-idf (as in BM25) first.
+        """Return up to :data:`MAX_QUERY_WORDS` words of a query, keyed by term and sorted by tf-idf (as in BM25).
 
         Stop words are used only if there are no other words. In a longer query, numbers and joined words ("3.5",
         "node.js") come last, because they are rare in long texts but say little. On every second paper of AAN, this
