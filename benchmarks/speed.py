@@ -144,7 +144,7 @@ def static_sides(folder: Path) -> dict[str, Any]:
         STOCK: stock,
         "model2vec": theirs,
         f"{OURS}, by tokens": PatchedModel(ours, static, "adds_up", lambda: lambda _: False),
-        f"{OURS}, cold": PatchedModel(ours, tokens, "_TOKENIZERS", WeakKeyDictionary),
+        f"{OURS}, cold": PatchedModel(ours, tokens, "_CACHES", WeakKeyDictionary),
         f"{OURS}, warm": ours,
     }
 

@@ -1,6 +1,6 @@
 """Long-document embeddings learned without labels: DocSplit / SimLTE for sentence-transformers.
 
-The public names are in ``__init__.pyi``. Each is imported on first use, so that ``import simlte_st`` and
+``__init__.pyi`` lists the public names. Each is imported on first use, so that ``import simlte_st`` and
 ``simlte --help`` do not wait for torch.
 """
 

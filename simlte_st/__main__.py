@@ -1,4 +1,4 @@
-"""Run ``simlte`` as ``python -m simlte_st``, or in several processes with ``torchrun -m simlte_st``."""
+"""Entry point of ``python -m simlte_st`` and, for several processes, ``torchrun -m simlte_st``."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Check arguments against the annotations of a signature, which declare type, choices and range once.
+"""Check arguments against a function's annotations, which declare each type, choice and range once.
 
 ``help()``, editors, the command line (:mod:`simlte_st.cli.app`) and these checks all read the same signature.
 """
@@ -23,7 +23,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 Count = Annotated[int, Interval(ge=1, le=2**31 - 1)]
-"""A whole number of at least 1; some libraries store it in 32 bits."""
+"""A whole number of at least 1, limited to 31 bits because some libraries store it as a 32-bit integer."""
 
 Plural = Annotated[int, Interval(ge=2, le=2**31 - 1)]
 """A whole number of at least 2."""
@@ -32,19 +32,19 @@ CountOrZero = Annotated[int, Interval(ge=0, le=2**31 - 1)]
 """A whole number of at least 0."""
 
 Seed = Annotated[int, Interval(ge=0, le=2**32 - 1)]
-"""A random seed; numpy takes 32 bits."""
+"""A random seed of up to 32 bits, numpy's limit."""
 
 Positive = Annotated[float, Interval(gt=0)]
-"""A number above 0."""
+"""A positive number."""
 
 NotNegative = Annotated[float, Interval(ge=0)]
 """A number of at least 0."""
 
 Share = Annotated[float, Interval(ge=0, le=1)]
-"""A share or probability, from 0 to 1."""
+"""A fraction or probability from 0 to 1."""
 
 PositiveShare = Annotated[float, Interval(gt=0, le=1)]
-"""A share or probability above 0, up to 1."""
+"""A fraction or probability above 0 and up to 1."""
 
 _LISTS = (Iterable, Sequence, list)
 _NAMES = {str: "a string", bool: "True or False", os.PathLike: "a path", Callable: "a function", Mapping: "a mapping"}
@@ -54,14 +54,14 @@ _BOUNDS = {"ge": ("at least", ge), "gt": ("above", gt), "le": ("at most", le), "
 def check_arguments(function: Callable[P, R]) -> Callable[P, R]:
     """Check the arguments of each call against their annotations before the function runs.
 
-    ``int``, ``float``, ``str``, ``bool``, ``Literal``, mappings, callables, paths, this package's classes, and unions
-    and lists of them are checked, with the ``annotated_types.Interval`` of an ``Annotated``. A list is any iterable of
-    one dimension; the elements of an iterator are not checked. Any other annotation accepts any third-party object. The
-    annotations must be names in the function's module.
+    Supported annotations are ``int``, ``float``, ``str``, ``bool``, ``Literal``, mappings, callables, paths, this
+    package's classes, and unions and lists of these; an ``annotated_types.Interval`` in an ``Annotated`` sets the
+    range. A list may be any one-dimensional iterable; the elements of an iterator are not checked. Any other annotation
+    accepts any third-party object. Names in annotations must be defined in the function's module.
 
     Raises:
         ConfigurationError: An argument has the wrong type, is not one of the choices or is out of range.
-        TypeError: There is no such argument, and the message suggests the closest name; or one is missing.
+        TypeError: An argument is missing or unknown; for an unknown one, the message suggests the closest name.
     """
     signature = inspect.signature(function)
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -78,7 +78,7 @@ def check_arguments(function: Callable[P, R]) -> Callable[P, R]:
             for name, value in signature.bind(*args, **kwargs).arguments.items():
                 if name in names and name in annotations:
                     check_value(name, value, annotations[name])
-        except TypeError:  # an argument is missing or surplus; Python's own error names the function
+        except TypeError:  # a missing or extra argument; Python's own error names the function
             pass
         return function(*args, **kwargs)
 
@@ -86,7 +86,7 @@ def check_arguments(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def check_fields(instance: Any) -> None:
-    """Check the fields of a dataclass against their annotations, in its ``__post_init__``.
+    """Check a dataclass's fields against their annotations; call this in ``__post_init__``.
 
     Raises:
         ConfigurationError: A field has the wrong type, is not one of the choices or is out of range.
@@ -99,7 +99,7 @@ def check_value(name: str, value: object, annotation: object) -> None:
     """Check one value against an annotation.
 
     Raises:
-        ConfigurationError: The value does not fit.
+        ConfigurationError: The value has the wrong type, is not one of the choices or is out of range.
     """
     kinds = list(alternatives(annotation))
     if not any(_fits(value, kind, bounds) for kind, bounds in kinds):
@@ -108,7 +108,7 @@ def check_value(name: str, value: object, annotation: object) -> None:
 
 
 def alternatives(annotation: object, bounds: Interval | None = None) -> Iterator[tuple[object, Interval | None]]:
-    """Yield each type that an annotation allows, with its range."""
+    """Yield each type allowed by an annotation, with its range."""
     if get_origin(annotation) is Annotated:
         inner, *metadata = get_args(annotation)
         yield from alternatives(inner, next((entry for entry in metadata if isinstance(entry, Interval)), bounds))
@@ -146,7 +146,7 @@ def _fits(value: Any, kind: object, bounds: Interval | None) -> bool:
         )
     is_builtin = isinstance(value, (str, bytes, bool, int, float, list, dict, type(None)))
     is_ours = getattr(plain, "__module__", "").startswith("simlte_st.")
-    # Objects of other libraries may be wrapped, such as a compiled model.
+    # Third-party objects are not checked, since they may be wrapped, like a compiled model.
     if kind is Any or not (is_builtin or is_ours or plain in (str, bool, Callable, Mapping, os.PathLike)):
         return True
     return isinstance(plain, type) and isinstance(value, plain)

@@ -1,7 +1,7 @@
 """Uses of private APIs of sentence-transformers, transformers and torch.
 
-``tests/test_compat.py`` fails when one of them changes. Only the Longformer has others: its kernels call private
-operators of torch, and its model class overrides private hooks of transformers.
+``tests/test_compat.py`` fails when one of these APIs changes. Only the Longformer uses others: its kernels call private
+torch operators, and its model class overrides private transformers hooks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from transformers.utils import logging
 from simlte_st.errors import ModelError
 from simlte_st.prompts import document_prompt
 
-if TYPE_CHECKING:  # sentence_transformers may be half imported when this module is
+if TYPE_CHECKING:  # this module may be imported while sentence_transformers is being imported
     from sentence_transformers import SentenceTransformer, SentenceTransformerTrainingArguments
     from sentence_transformers.base.modules import Transformer
     from transformers import TrainerCallback
@@ -32,8 +32,8 @@ if TYPE_CHECKING:  # sentence_transformers may be half imported when this module
 logger = getLogger(__name__)
 
 Features: TypeAlias = dict[str, Any]
-"""Inputs and outputs of modules, by name: mostly tensors. Token features are padded to ``(rows, length)`` with an
-``attention_mask``, or flattened to ``(1, tokens)`` with ``cu_seq_lens_q``, ``(rows + 1,)``."""
+"""Module inputs and outputs by name, mostly tensors. Token features are either padded to ``(rows, length)`` with an
+``attention_mask``, or flattened to ``(1, tokens)`` with ``cu_seq_lens_q`` (shape ``(rows + 1,)``)."""
 
 _LM_HEAD = ("lm_head.dense", "gelu", "lm_head.layer_norm", "lm_head.decoder")
 MLM_HEADS: dict[str, tuple[str, str, str, str]] = {
@@ -49,26 +49,26 @@ MLM_HEADS: dict[str, tuple[str, str, str, str]] = {
     ),
     "modernbert": ("head.dense", "head.act", "head.norm", "decoder"),
 }  # fmt: skip
-"""Model type to the parts of its MLM head: dense, activation (a module or function name), layer norm, decoder."""
+"""Parts of the MLM head by model type: dense, activation (a module or function name), layer norm, decoder."""
 
 NO_LIMIT = 10**9
-"""Lengths from here on mean "no limit": transformers uses ``VERY_LARGE_INTEGER``, 1e30."""
+"""Lengths of at least this mean "no limit"; transformers uses ``VERY_LARGE_INTEGER`` (1e30)."""
 
 _STATIC_PLACES = ("models", "models.StaticEmbedding", "sentence_transformer.modules.static_embedding")
 _STATIC_NAMES = tuple(f"sentence_transformers.{place}.StaticEmbedding" for place in _STATIC_PLACES)
 """Names of sentence-transformers' static embedding in ``modules.json``."""
 
 _RANDOM = re.compile(r"^(?!(?:.+\.)?pooler\.)([^|\n]+?) +\| \S*(?:MISSING|MISMATCH|CONVERSION)", re.MULTILINE)
-"""A row of transformers' load report for a weight that affects the embeddings, unlike the pooler's."""
+"""Matches rows of transformers' load report that list random weights, but not the pooler's, which embeddings ignore."""
 
 
 def unwrap_compiled(model: torch.nn.Module) -> torch.nn.Module:
-    """Return the model inside a ``torch.compile`` wrapper, or the model itself without one."""
+    """Strip a model's ``torch.compile`` wrapper, if it has one."""
     return cast("torch.nn.Module", getattr(model, "_orig_mod", model))
 
 
 def get_encoder(model: torch.nn.Module) -> PreTrainedModel:
-    """Return the Hugging Face encoder of a SentenceTransformer, inside DDP and ``torch.compile`` wrappers."""
+    """Return a SentenceTransformer's Hugging Face encoder, unwrapping DDP and ``torch.compile``."""
     model = unwrap_compiled(getattr(model, "module", model))
     first = next(iter(model.children()), None)
     encoder = getattr(first, "auto_model", None)
@@ -81,9 +81,9 @@ def get_encoder(model: torch.nn.Module) -> PreTrainedModel:
 
 
 def readable_tokens(model: SentenceTransformer) -> int | None:
-    """Return the number of positions for tokens, special tokens included; None for no limit.
+    """Return the number of token positions, including special tokens; None for no limit.
 
-    RoBERTa-like models (RoBERTa, XLM-R, MPNet, Longformer) number positions from ``padding_idx + 1``.
+    RoBERTa-like models (RoBERTa, XLM-R, MPNet, Longformer) number their positions from ``padding_idx + 1``.
     """
     transformer = model.transformers_model
     if transformer is None or hasattr(model[0], "chunk_length"):  # a ChunkMean
@@ -94,18 +94,18 @@ def readable_tokens(model: SentenceTransformer) -> int | None:
         return usable
     text_config = config.get_text_config() if hasattr(config, "get_text_config") else config
     positions = getattr(text_config, "max_position_embeddings", None)
-    if not isinstance(positions, int) or positions <= 0:  # DeBERTa-like configurations write -1 for "no limit"
+    if not isinstance(positions, int) or positions <= 0:  # DeBERTa-like configurations use -1 for "no limit"
         return None
     for module in transformer.modules():
         padding = getattr(module, "padding_idx", None)
-        # Only models that shift their positions have a padding index beside a learned table of positions.
+        # Only models with shifted positions have both a padding index and a learned position table.
         if isinstance(padding, int) and isinstance(getattr(module, "position_embeddings", None), torch.nn.Embedding):
             return positions - padding - 1
     return positions
 
 
 def readable_length(model: SentenceTransformer, max_seq_length: int | None = None) -> int | None:
-    """Return the number of tokens that the model reads, special tokens included; None for no limit."""
+    """Return the maximum number of tokens the model reads, including special tokens; None for no limit."""
     if getattr(model[0], "max_seq_length", None) == float("inf"):  # a StaticEmbedding
         return None
     lengths = (max_seq_length or model.max_seq_length, readable_tokens(model))
@@ -113,7 +113,7 @@ def readable_length(model: SentenceTransformer, max_seq_length: int | None = Non
 
 
 def untruncated_lengths(model: SentenceTransformer, features: Features) -> list[int] | None:
-    """Count the tokens of each text before truncation, without special tokens; None for tokenizers in Python."""
+    """Count the tokens of each text before truncation, without special tokens; None for slow tokenizers."""
     encodings = getattr(features, "encodings", None)
     if not encodings:
         return None
@@ -124,7 +124,7 @@ def untruncated_lengths(model: SentenceTransformer, features: Features) -> list[
 
 
 def calls_forward(model: SentenceTransformer) -> bool:
-    """Return whether ``encode`` calls the model's ``forward``, not a compiled or distributed version."""
+    """Return whether ``encode`` calls the model's own ``forward`` rather than a compiled or distributed version."""
     return model._compiled_call_impl is None and model._distributed_inference is None
 
 
@@ -134,7 +134,7 @@ def has_hooks(model: torch.nn.Module) -> bool:
 
 
 def reserved_tokens(model: SentenceTransformer, prompt: str) -> int:
-    """Count the special tokens and prompt tokens of an input."""
+    """Count the special tokens and prompt tokens that are added to a text."""
     if model.transformers_model is None:  # word vectors have no special tokens
         return 0
     tokenizer = model.tokenizer
@@ -143,9 +143,9 @@ def reserved_tokens(model: SentenceTransformer, prompt: str) -> int:
 
 
 def view_budget(model: SentenceTransformer, prompt: str | None = None) -> int | None:
-    """Return the number of tokens left for a text beside special tokens and prompt; None for no limit.
+    """Return the number of tokens left for text after special tokens and the prompt; None for no limit.
 
-    The default is the prompt for documents.
+    ``prompt`` defaults to the document prompt.
     """
     length = readable_length(model)
     if length is None:
@@ -155,7 +155,7 @@ def view_budget(model: SentenceTransformer, prompt: str | None = None) -> int | 
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """Hide transformers' progress bars and messages below errors inside the block."""
+    """Hide transformers' progress bars and all messages except errors inside the block."""
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
@@ -169,13 +169,13 @@ def quiet_transformers() -> Iterator[None]:
 
 @contextmanager
 def short_load_report() -> Iterator[None]:
-    """Replace transformers' load report with one warning about random weights that affect the embeddings.
+    """Replace transformers' load report with one warning about random weights that affect embeddings.
 
-    An extra head in the checkpoint or a missing pooler does not.
+    An unused head in the checkpoint or a missing pooler does not affect them.
     """
     library = getLogger("transformers.modeling_utils")
     level = library.level
-    library.setLevel(min(WARNING - 1, logging.get_verbosity()))  # at WARNING, it would check parallelism plans
+    library.setLevel(min(WARNING - 1, logging.get_verbosity()))  # at WARNING, it would also check parallelism plans
     library.addFilter(_replace_report)
     try:
         yield
@@ -185,18 +185,19 @@ def short_load_report() -> Iterator[None]:
 
 
 def _replace_report(record: LogRecord) -> bool:
-    """Log a warning instead of a load report; return whether to log another record."""
+    """Replace a load report with a warning; return whether to log the record itself."""
     title, _, rows = record.getMessage().partition("\n")
     if " LOAD REPORT" not in title:
         return record.levelno >= logging.get_verbosity()
     if names := sorted(_RANDOM.findall(rows)):
         name = title.rpartition(" from: ")[2]
-        logger.warning("%d weights of %s do not fit its encoder and are random: %s ...", len(names), name, names[0])
+        message = "%d weights of %s could not be loaded from the checkpoint and are random: %s ..."
+        logger.warning(message, len(names), name, names[0])
     return False
 
 
 def load_masked_lm(path: str | os.PathLike[str]) -> tuple[Any, list[str]]:
-    """Return a checkpoint with its MLM head, and the names of missing weights."""
+    """Load a checkpoint with its MLM head, and return it with the names of missing weights."""
     with quiet_transformers(), torch.random.fork_rng(devices=[]):
         model, info = AutoModelForMaskedLM.from_pretrained(path, output_loading_info=True)
     return model, sorted(info["missing_keys"])
@@ -208,19 +209,19 @@ def checkpoint_name(encoder: PreTrainedModel) -> str:
 
 
 def use_one_gpu(arguments: SentenceTransformerTrainingArguments, device: str) -> None:
-    """Let the Trainer use one of several GPUs instead of all through ``DataParallel``."""
+    """Make the Trainer use a single GPU instead of all of them through ``DataParallel``."""
     gpu = torch.device(device) if ":" in device else torch.device(device, 0)
-    arguments._setup_devices  # noqa: B018  # cached now, because computing it later would overwrite both
+    arguments._setup_devices  # noqa: B018  # cache it now: computed later, it would overwrite the settings below
     torch.cuda.set_device(gpu)
     arguments._setup_devices = gpu
     arguments._n_gpu = 1
 
 
 class FirstCallbacks(list["TrainerCallback"]):
-    """Callbacks that the Trainer places before its defaults.
+    """Callbacks that the Trainer runs before its default callbacks.
 
-    The Trainer computes ``defaults + callbacks``, so reporters such as TensorBoard would log a line before these can
-    extend it.
+    The Trainer computes ``defaults + callbacks``, so reporters such as TensorBoard would write a log entry before these
+    callbacks could extend it.
     """
 
     def __radd__(self, defaults: list[TrainerCallback]) -> list[TrainerCallback]:
@@ -233,7 +234,7 @@ def register_modules(model_class: type[SentenceTransformer], classes: Sequence[t
 
 
 def load_stock(source: str | None, classes: Sequence[type[torch.nn.Module]], **options: Any) -> SentenceTransformer:
-    """Load a model with custom modules as the stock class."""
+    """Load a model with custom modules as an instance of the stock class."""
     from sentence_transformers import SentenceTransformer as Stock
 
     references = _by_reference(classes)
@@ -246,8 +247,8 @@ def extend_stock(find: Callable[[str], str | None], classes: Mapping[str, type[t
     """Let the stock class load models by name, and custom modules without ``trust_remote_code``.
 
     Args:
-        find: Returns the folder of a known model name, None for other names.
-        classes: Modules by their names in ``modules.json``.
+        find: Function that returns the folder of a known model name, and None for other names.
+        classes: Module classes by their names in ``modules.json``.
     """
     from sentence_transformers.sentence_transformer.model import SentenceTransformer as Stock
 
@@ -273,7 +274,7 @@ def _by_reference(classes: Sequence[type[torch.nn.Module]]) -> dict[str, type[to
 
 
 def onednn_linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Compute a linear layer with oneDNN, on a CPU in float32, without gradients."""
+    """Compute a linear layer with oneDNN (CPU, float32, no gradients)."""
     return cast("Tensor", torch.ops.mkldnn._linear_pointwise(inputs, weight, bias, "none", [], ""))
 
 
@@ -283,7 +284,7 @@ def softmax_gradient(grad: Tensor, weights: Tensor) -> Tensor:
 
 
 def mask_without_prompt(mask: Tensor, prompt_length: int | Tensor) -> Tensor:
-    """Mask the prompt tokens, as ``Pooling`` does without ``include_prompt``."""
+    """Mask the prompt tokens, as ``Pooling`` does with ``include_prompt=False``."""
     from sentence_transformers.sentence_transformer.modules import Pooling
 
     length = int(torch.as_tensor(prompt_length).flatten()[0])
@@ -298,7 +299,7 @@ def mini_batch_ranges(features: Features, size: int, tokens: int | None) -> list
 
 
 def slice_rows(features: Features, begin: int, end: int) -> Features:
-    """Return rows ``begin`` to ``end`` of a padded or flattened batch, without shared padding."""
+    """Return rows ``begin`` to ``end`` of a padded or flattened batch, without the padding that all of them share."""
     from sentence_transformers.base.losses import gradcache
 
     return gradcache._create_minibatch(features, begin, end)
@@ -312,11 +313,11 @@ def merge_feature_batches(columns: list[Features]) -> Features | None:
 
 
 def with_encoder(transformer: Transformer, encoder: PreTrainedModel) -> Transformer:
-    """Copy a Transformer module and its tokenizer around another encoder, which is not copied."""
+    """Copy a Transformer module and its tokenizer, with another encoder, which is not copied, in place of its own."""
     module = copy.deepcopy(transformer, {id(transformer.auto_model): encoder})  # the memo replaces the old encoder
     parameters = inspect.signature(encoder.forward).parameters
     module._declared_forward_params = set(parameters)  # the features that the encoder takes
-    module.model_forward_params = None  # all features except sentence-transformers' own: forward must take **kwargs
+    module.model_forward_params = None  # all features except sentence-transformers' own; forward must take **kwargs
     assert any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
     module.unpad_inputs = transformer.unpad_inputs  # the setter checks whether the new encoder supports it
     return module
@@ -324,7 +325,7 @@ def with_encoder(transformer: Transformer, encoder: PreTrainedModel) -> Transfor
 
 @contextmanager
 def masks_without_vmap() -> Iterator[None]:
-    """Let transformers broadcast attention masks inside the block, because tracing does not support ``vmap``."""
+    """Make transformers broadcast attention masks inside the block, because ``vmap`` cannot be traced."""
     from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS as FUNCTIONS
 
     originals = {name: FUNCTIONS[name] for name in ("sdpa", "eager")}

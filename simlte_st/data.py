@@ -1,4 +1,4 @@
-"""The public names for documents, sentences and views; ``data.pyi`` lists them. Each loads on first use."""
+"""Public names for documents, sentences and views, listed in ``data.pyi``. Each is imported on first use."""
 
 import lazy_loader
 

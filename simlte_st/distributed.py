@@ -1,8 +1,8 @@
-"""Coordinate processes that train one model, started by ``torchrun`` or ``accelerate launch``.
+"""Coordinate the processes that train one model, started by ``torchrun`` or ``accelerate launch``.
 
-Decorators on the stages of a run divide the work. With :func:`on_main` and :func:`from_main`, the main process (rank 0)
-runs the stage while the others wait; with :func:`main_first`, the others run it afterwards. An error in the main
-process is raised in all processes. A single process runs the stage unchanged.
+Decorators divide the stages of a run among the processes. With :func:`on_main` and :func:`from_main`, the main process
+(rank 0) runs the stage while the others wait; with :func:`main_first`, the other processes run it afterwards. An error
+in the main process is raised in every process. In a single process, the decorators have no effect.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 PATIENCE = timedelta(days=30)
-"""Timeout of processes that wait for the main one, which segments the corpus and evaluates alone."""
+"""Timeout for processes waiting for the main process, which alone segments the corpus and evaluates."""
 
 HEAD_START = 3.0
-"""Seconds that other processes wait for the main one to print a common error: the launcher stops all when one ends."""
+"""Seconds to let the main process print a shared error; the launcher stops all processes when one ends."""
 
-_group: torch.distributed.ProcessGroup | None = None  # for waiting; created by connect_processes()
+_group: torch.distributed.ProcessGroup | None = None  # created by connect_processes(), for waiting
 
 
 def launcher_rank() -> tuple[int, int]:
-    """Return the rank of this process and the number of processes, from the launcher's environment."""
+    """Return this process's rank and the number of processes, from the launcher's environment variables."""
     processes = int(os.environ.get("WORLD_SIZE", "1"))
     return (int(os.environ.get("RANK", "0")) if processes > 1 else 0), processes
 
@@ -54,7 +54,7 @@ def world() -> int:
 
 
 def rank() -> int:
-    """Return the rank of this process, from 0."""
+    """Return this process's rank, counted from 0."""
     import torch.distributed as dist
 
     return dist.get_rank() if is_connected() else launcher_rank()[0]
@@ -66,10 +66,10 @@ def is_main() -> bool:
 
 
 def connect_processes(device: str | None) -> str | None:
-    """Connect the processes, if there are several, and silence all except the main one.
+    """Connect the processes, if there are several, and silence all but the main process.
 
     Returns:
-        The device of this process: its own GPU, or the CPU for all processes. A single process keeps ``device``.
+        The device for this process: its own GPU, or the CPU if all use it. A single process keeps ``device``.
     """
     global _group
     if world() == 1:
@@ -84,7 +84,7 @@ def connect_processes(device: str | None) -> str | None:
 
     if device not in (None, "cpu", "cuda"):
         raise ConfigurationError(
-            f"device={device!r}: each process uses its own GPU. Leave it out, or use device='cpu'."
+            f"device={device!r}: each process uses its own GPU. Omit device=, or pass device='cpu'."
         )
     on_cpu = os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true", "yes") or not torch.cuda.is_available()
     state = PartialState(cpu=device == "cpu" or (device is None and on_cpu))
@@ -96,10 +96,10 @@ def connect_processes(device: str | None) -> str | None:
             transformers_logging.set_verbosity_error()
             transformers_logging.disable_progress_bar()
             disable_progress_bars()
-        # The libraries call each other's deprecated functions.
+        # These libraries call each other's deprecated functions.
         warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
         warnings.filterwarnings("ignore", r"torch\.distributed\.nn\.functional\.all_gather is dep", FutureWarning)
-        # Older versions of transformers load the optimizer to "cpu:0", a device that torch only knows as "cpu".
+        # Older versions of transformers load the optimizer to "cpu:0", but torch only accepts "cpu".
         torch.serialization.register_package(15, lambda storage: None, _from_numbered_cpu)
     return "cpu" if state.device.type == "cpu" else str(state.device)
 
@@ -109,7 +109,7 @@ def _from_numbered_cpu(storage: R, location: str) -> R | None:
 
 
 def disconnect() -> None:
-    """Disconnect the processes at the end of a successful run; NCCL would warn otherwise."""
+    """Disconnect the processes at the end of a successful run; otherwise NCCL warns."""
     global _group
     if _group is not None:
         import torch.distributed as dist
@@ -119,7 +119,7 @@ def disconnect() -> None:
 
 
 def from_main(stage: Callable[P, R]) -> Callable[P, R]:
-    """Run a stage in the main process while the others wait; all return its value or raise its error."""
+    """Run a stage in the main process while the others wait; every process returns its value or raises its error."""
 
     @functools.wraps(stage)
     def run_stage(*arguments: P.args, **options: P.kwargs) -> R:
@@ -132,12 +132,12 @@ def from_main(stage: Callable[P, R]) -> Callable[P, R]:
             try:
                 box[1] = stage(*arguments, **options)
             except BaseException as error:
-                with suppress(RuntimeError):  # another process is gone, but this error came first
+                with suppress(RuntimeError):  # another process has ended; raise the first error instead
                     dist.broadcast_object_list([_portable(error), None], src=0, group=_group)
                 raise
         dist.broadcast_object_list(box, src=0, group=_group)
         if box[0] is not None:
-            box[0].of_main = True  # the main process prints it
+            box[0].of_main = True  # so that only the main process prints it
             let_main_finish()
             raise box[0]
         return cast(R, box[1])
@@ -146,7 +146,7 @@ def from_main(stage: Callable[P, R]) -> Callable[P, R]:
 
 
 def on_main(stage: Callable[P, R]) -> Callable[P, R]:
-    """Run a stage in the main process while the others wait; they return None or raise its error."""
+    """Run a stage in the main process while the others wait, then return None or raise its error."""
 
     @functools.wraps(stage)
     def run_stage(*arguments: P.args, **options: P.kwargs) -> R:
@@ -158,7 +158,7 @@ def on_main(stage: Callable[P, R]) -> Callable[P, R]:
 
 
 def main_first(stage: Callable[P, R]) -> Callable[P, R]:
-    """Run a stage in the main process, then in the others, which find its files."""
+    """Run a stage in the main process first, then in the others, which can read the files it wrote."""
 
     @functools.wraps(stage)
     def run_stage(*arguments: P.args, **options: P.kwargs) -> R:
@@ -169,7 +169,7 @@ def main_first(stage: Callable[P, R]) -> Callable[P, R]:
 
 
 def let_main_finish() -> None:
-    """Wait until the main process has printed the error that ends all of them."""
+    """Wait until the main process has printed the error that ends every process."""
     if not is_main():
         time.sleep(HEAD_START)
 
@@ -177,12 +177,12 @@ def let_main_finish() -> None:
 def _portable(error: BaseException) -> BaseException:
     try:
         return cast(BaseException, pickle.loads(pickle.dumps(error)))
-    except Exception:  # some errors of libraries cannot be pickled
+    except Exception:  # some libraries raise errors that cannot be pickled
         return RuntimeError(f"{type(error).__name__}: {error}")
 
 
 def max_over_processes(number: int) -> int:
-    """Return the maximum of a number over all processes, each of which must call this function."""
+    """Return the maximum of a number over all processes; every process must call this function."""
     if world() == 1:
         return number
     import torch.distributed
@@ -198,7 +198,7 @@ def barrier() -> None:
 
 
 def mean_over_processes(number: float, device: torch.device) -> float:
-    """Return the mean of a number over all processes, each of which must call this function."""
+    """Return the mean of a number over all processes; every process must call this function."""
     if not is_connected() or world() == 1:
         return number
     import torch.distributed
@@ -209,5 +209,5 @@ def mean_over_processes(number: float, device: torch.device) -> float:
 
 
 def shows(error: BaseException) -> bool:
-    """Return whether this process prints an error; the main process prints the errors that all raise."""
+    """Return whether this process prints an error; only the main process prints an error that all processes raise."""
     return is_main() or not (isinstance(error, TrainingInterrupted) or getattr(error, "of_main", False))

@@ -1,6 +1,6 @@
 """Errors that this package raises on purpose.
 
-Each message says what is wrong, with which value, and what to do instead. The command line prints the message of a
+Each message names the problem, the value that caused it and the remedy. The command line prints the message of a
 :class:`SimlteError` and reports any other error as a bug.
 """
 
@@ -25,7 +25,7 @@ class EmptyCorpusError(DataError):
 
 
 class ConfigurationError(SimlteError, ValueError):
-    """A setting is out of range or contradicts another one."""
+    """A setting is invalid or contradicts another setting."""
 
 
 class ModelError(SimlteError, ValueError):
@@ -33,11 +33,11 @@ class ModelError(SimlteError, ValueError):
 
 
 class ResumeError(SimlteError, RuntimeError):
-    """There is no interrupted run to resume, or its settings differ."""
+    """There is no interrupted run to resume, or its settings differ from the current ones."""
 
 
 class StoreError(SimlteError, OSError):
-    """An index cannot be read or written: it is incomplete, damaged or from another version."""
+    """An index cannot be read or written, for example because it is incomplete, damaged or from another version."""
 
 
 class DamagedFileError(SimlteError, ValueError):
@@ -45,7 +45,7 @@ class DamagedFileError(SimlteError, ValueError):
 
 
 class DiskFullError(SimlteError, OSError):
-    """The disk is full. Finished files and earlier writes to an index are kept, and no file is half written."""
+    """The disk is full. Finished files and earlier writes to an index are kept; no partial file is left behind."""
 
 
 class TrainingDiverged(SimlteError, ArithmeticError):
@@ -53,9 +53,9 @@ class TrainingDiverged(SimlteError, ArithmeticError):
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal interrupted a long operation. The message says what is kept and how to continue.
+    """A signal interrupted a long operation. The message says what was kept and how to continue.
 
-    It is a ``KeyboardInterrupt``, so a script that does not catch it stops as usual.
+    This is a ``KeyboardInterrupt``, so it stops a script that does not catch it, as Ctrl-C does.
 
     Attributes:
         number: The signal: ``SIGINT`` (Ctrl-C) or ``SIGTERM``.
@@ -67,12 +67,12 @@ class Interrupted(KeyboardInterrupt):
 
 
 class TrainingInterrupted(Interrupted):
-    """A signal stopped a training run, which wrote a checkpoint. The message says how to resume."""
+    """A signal stopped a training run after it saved a checkpoint. The message says how to resume."""
 
 
 @contextmanager
 def keeping(describe: Callable[[], str]) -> Iterator[None]:
-    """Turn a signal inside the block into :class:`Interrupted`; ``describe`` says what is kept and how to continue."""
+    """Turn a signal inside the block into :class:`Interrupted`; ``describe`` says what was kept and how to continue."""
     try:
         yield
     except KeyboardInterrupt as error:
@@ -81,16 +81,16 @@ def keeping(describe: Callable[[], str]) -> Iterator[None]:
 
 
 class MissingExtraError(SimlteError, ImportError):
-    """An optional package is not installed. The message names the extra to install."""
+    """An optional package is not installed. The message gives the command that installs it."""
 
 
 def format_count(count: int, noun: str, plural: str = "") -> str:
-    """Return a count with its noun for a message: ``1 document``, ``1,234 documents``."""
+    """Format a count with its noun, such as ``1 document`` or ``1,234 documents``."""
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """Return a suggestion of the closest known name, such as `` Did you mean 'title'?``."""
+    """Suggest the closest known name, such as `` Did you mean 'title'?``; empty if none is close."""
     by_lower = {known_name.lower(): known_name for known_name in names}
     nearest = get_close_matches(name.lower(), by_lower, 1)
     return f" Did you mean {by_lower[nearest[0]]!r}?" if nearest else ""

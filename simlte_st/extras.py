@@ -1,4 +1,4 @@
-"""Import optional packages; if one is missing, the error names the extra to install."""
+"""Import optional packages, with an error that names the extra to install if one is missing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import ModuleType
 
 from simlte_st.errors import MissingExtraError
 
-os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # from 1.29 on, onnxruntime reports every session to Microsoft
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # since 1.29, onnxruntime reports every session to Microsoft
 
 
 def require(module: str, extra: str, purpose: str) -> ModuleType:

@@ -1,4 +1,4 @@
-"""The folder of models and caches, atomic writes, work folders, checks of outputs, and JSON."""
+"""The folder for models and caches, atomic writes, work folders, output checks, and JSON."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from platformdirs import user_cache_path
 
 from simlte_st.errors import ConfigurationError, DamagedFileError, DiskFullError
 
-if os.path.expanduser("~") == "~":  # as in some containers, where NLTK could not be imported
+if os.path.expanduser("~") == "~":  # no home folder, as in some containers; importing NLTK would fail
     os.environ["HOME"] = "/nonexistent"
 
 HOME_VARIABLE = "SIMLTE_ST_HOME"
-"""Environment variable for the folder of models and caches (default: in the platform's cache folder)."""
+"""Environment variable that sets the folder for models and caches (default: a subfolder of the platform's cache)."""
 
 
 def home() -> Path:
-    """Return the folder of models and caches, which may not exist yet."""
+    """Return the folder for models and caches, which may not exist yet."""
     folder = os.environ.get(HOME_VARIABLE)
     return Path(folder).expanduser().absolute() if folder else user_cache_path("simlte_st", appauthor=False)
 
@@ -40,25 +40,25 @@ _LOCK = ".lock"
 def atomic_path(target: str | os.PathLike[str], *siblings: Path) -> Iterator[Path]:
     """Yield a temporary path beside ``target``, and rename it to ``target`` if the block succeeds.
 
-    ``target`` can be a file or a folder and may exist. If the block raises, it stays as it was; otherwise the old
-    version is deleted after the new one has taken its place.
+    ``target`` can be a file or a folder and may already exist. If the block raises, ``target`` is left unchanged;
+    otherwise the old version is deleted once the new one is in place.
 
-    ``siblings`` are further files in the folder of ``target``: write them beside the temporary path, and they are
-    renamed first.
+    ``siblings`` are other files in the same folder as ``target``. Write them beside the temporary path; they are
+    renamed before it.
     """
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)
-    holder = _make_holder(target).absolute()  # Arrow would expand a leading ~
+    holder = _make_holder(target).absolute()  # absolute, because Arrow would expand a leading ~
     temporary, backup = holder / target.name, holder / f"{target.name}.before"
     try:
         yield temporary
-        for path in temporary.rglob("*.safetensors"):  # safetensors lets only the owner read them
+        for path in temporary.rglob("*.safetensors"):  # safetensors makes its files readable by the owner only
             (holder / "mode").touch()
             path.chmod((holder / "mode").stat().st_mode & 0o777)
         for sibling in siblings:
             os.replace(holder / sibling.name, sibling)
         if temporary.is_dir() and target.is_dir():
-            os.replace(target, backup)  # a folder cannot be renamed over one that has files
+            os.replace(target, backup)  # a folder cannot be renamed over a non-empty one
         os.replace(temporary, target)
     except Exception as error:
         refuse_full_disk(target, error)
@@ -70,7 +70,7 @@ def atomic_path(target: str | os.PathLike[str], *siblings: Path) -> Iterator[Pat
 
 
 def refuse_full_disk(target: object, error: Exception) -> None:
-    """Raise a :class:`DiskFullError` if an error of any library means that the disk is full."""
+    """Raise :class:`DiskFullError` if an error, from any library, means that the disk is full."""
     if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or os.strerror(errno.ENOSPC) in str(error):
         raise DiskFullError(f"{target} cannot be written: the disk is full. Free some space.") from error
 
@@ -80,7 +80,7 @@ def _make_holder(target: Path) -> Path:
 
 
 def discard(folder: Path, target: Path) -> None:
-    """Remove the work folder of a finished target; rename it first, so that an interruption leaves no half of it."""
+    """Remove a finished target's work folder, renaming it first so that an interruption cannot leave part of it."""
     holder = _make_holder(target)
     try:
         os.replace(folder, holder / folder.name)
@@ -89,7 +89,7 @@ def discard(folder: Path, target: Path) -> None:
 
 
 def hold(folder: Path) -> FileLock:
-    """Create a work folder and lock it until the lock is released or the process ends."""
+    """Create a work folder and lock it; the lock lasts until it is released or the process ends."""
     folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / _LOCK)
     try:
@@ -102,18 +102,18 @@ def hold(folder: Path) -> FileLock:
 
 
 def is_unused(folder: Path) -> bool:
-    """Return whether a work folder has no files other than those of :func:`hold`."""
+    """Return whether a work folder contains only the files created by :func:`hold`."""
     return all(path.name == _LOCK or path.name.endswith(_HOLDER) for path in folder.iterdir())
 
 
 def check_apart(source: object, output: Path) -> None:
-    """Check that an output does not replace its input documents."""
+    """Check that an output would not overwrite its input documents."""
     places = getattr(source, "places", source)  # a reader lists its places
     for place in places if isinstance(places, (list, tuple)) else [places]:
         if not isinstance(place, (str, os.PathLike)) or not os.path.exists(place):
             continue
         if Path(place).resolve().is_relative_to(output.resolve()):
-            raise ConfigurationError(f"{output} holds the documents ({place}): choose an output outside of them.")
+            raise ConfigurationError(f"{output} would overwrite the input documents ({place}): choose another path.")
 
 
 def changes(saved: Mapping[str, object], settings: Mapping[str, object]) -> dict[str, str]:
@@ -125,29 +125,29 @@ def changes(saved: Mapping[str, object], settings: Mapping[str, object]) -> dict
 
 
 MODEL_FILE = "modules.json"
-"""File in every model folder."""
+"""Configuration file found in every model folder."""
 
 SETTINGS_FILE = "settings.json"
-"""File in a work folder with all settings that affect the result."""
+"""Settings file in a work folder, with every setting that affects the result."""
 
 RUN = ".run"
 """Suffix of the work folder of a training run."""
 
 RUN_FILE = "simlte.json"
-"""File in the folder of a trained model with the record of its training."""
+"""Training record in the folder of a trained model."""
 
 EXPORT_FILE = "export.json"
-"""File in the folder of an exported model with its settings."""
+"""Settings file in the folder of an exported model."""
 
 
 def is_model(folder: Path) -> bool:
-    """Return whether a folder holds a model."""
-    return os.path.isfile(folder / MODEL_FILE)  # Path.is_file would raise in an unreadable folder
+    """Return whether a folder contains a model."""
+    return os.path.isfile(folder / MODEL_FILE)  # Path.is_file would raise for an unreadable folder
 
 
 def check_place(target: Path, advice: str = "Choose another output.") -> None:
     """Check that a file or folder can be created at a path, before any work is done."""
-    if not target.name or target.name == "..":  # Path treats an empty name as the working folder
+    if not target.name or target.name == "..":  # an empty name, which Path takes for the working folder
         raise ConfigurationError(f"{target} cannot be written: it does not name a file or folder. {advice}")
     parent = next(folder for folder in target.absolute().parents if os.path.lexists(folder))
     try:  # os.access is wrong about /proc and read-only media
@@ -158,9 +158,9 @@ def check_place(target: Path, advice: str = "Choose another output.") -> None:
 
 
 def check_new(path: Path, overwrite: bool) -> None:
-    """Check that nothing exists at a path, unless it may be replaced."""
+    """Check that nothing exists at a path, unless ``overwrite`` is set."""
     if path.exists() and not overwrite:
-        raise ConfigurationError(f"{path} already exists: choose another output, or replace it with overwrite=True.")
+        raise ConfigurationError(f"{path} already exists: choose another output, or pass overwrite=True to replace it.")
 
 
 def check_file(path: Path, overwrite: bool) -> None:
@@ -172,14 +172,14 @@ def check_file(path: Path, overwrite: bool) -> None:
 
 
 def check_free(target: Path, overwrite: bool, marker: str = MODEL_FILE) -> None:
-    """Check that a model can be written to ``target``, which may only replace a model."""
+    """Check that a model can be written to ``target``; only another model may be overwritten."""
     check_place(target)
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
     check_new(target, overwrite)
     if not os.path.isfile(target / marker):
         raise ConfigurationError(
-            f"{target} is not replaced: it is not a model (no {marker}). Choose another output, or delete it yourself."
+            f"{target} is not a model (no {marker}), so it is not overwritten. Choose another output, or delete it."
         )
 
 
@@ -190,7 +190,7 @@ def write_json(target: str | os.PathLike[str], value: object) -> None:
 
 
 def to_json(value: object) -> str:
-    """Return a value as indented JSON, with null for NaN and infinity and without lone surrogates."""
+    """Return a value as indented JSON, with null for NaN and infinity and with lone surrogates replaced."""
     return json.dumps(_writable(value), indent=2, ensure_ascii=False, allow_nan=False)
 
 
@@ -205,7 +205,7 @@ def _writable(value: object) -> object:
 
 
 def valid_unicode(text: str) -> str:
-    """Join surrogate pairs and replace lone surrogates, which tokenizers, tables and UTF-8 do not accept."""
+    """Join surrogate pairs and replace lone surrogates, which tokenizers, tables and UTF-8 reject."""
     return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
@@ -214,14 +214,14 @@ def read_json(source: str | os.PathLike[str]) -> Any:
     try:
         return json.loads(Path(source).read_text(encoding="utf-8"))
     except ValueError as error:
-        raise DamagedFileError(f"{source} is truncated or damaged ({error}): copy or create it again.") from error
+        raise DamagedFileError(f"{source} is truncated or damaged ({error}): copy it again or recreate it.") from error
 
 
 def compute_digest(pieces: Iterable[Any]) -> str:
-    """Return a digest of byte strings or arrays and their lengths."""
+    """Return a digest of byte strings or arrays, including their lengths."""
     digest = hashlib.blake2b(digest_size=16)
     for piece in pieces:
         data = memoryview(piece)
-        digest.update(data.nbytes.to_bytes(8, "big"))  # keeps the boundaries between pieces
+        digest.update(data.nbytes.to_bytes(8, "big"))  # so that the boundaries between pieces matter
         digest.update(data)
     return digest.hexdigest()

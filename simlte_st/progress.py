@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SECONDS = 30.0
-"""Seconds between two updates of a bar that is not on a terminal, such as in a log file."""
+"""Seconds between updates of a bar that is not on a terminal, for example in a log file."""
 
 
 def progress_bar(
     name: str, total: int | None = None, *, unit: str = "doc", initial: int = 0, show: bool = True, **options: object
 ) -> tqdm:
-    """Return a tqdm bar; close it, or use it as a context manager. ``options`` are tqdm's."""
+    """Return a tqdm bar, to be closed or used as a context manager. ``options`` are passed to tqdm."""
     options |= {"desc": name, "total": total, "unit": unit, "initial": initial, "disable": not show}
-    if tqdm is tqdm_asyncio and not sys.stderr.isatty():  # not in a notebook
+    if tqdm is tqdm_asyncio and not sys.stderr.isatty():  # tqdm.auto's class outside notebooks
         options = {"mininterval": SECONDS, "miniters": 1, **options}
     return tqdm(**options)
 
@@ -35,7 +35,7 @@ def progress_bar(
 def with_progress_bar(
     items: Iterable[T], name: str, total: int | None = None, *, unit: str = "doc", show: bool = True
 ) -> Iterator[T]:
-    """Yield items and count them in a bar, which is closed at the end or on an error."""
+    """Yield items while a bar counts them; the bar is closed at the end or on an error."""
     with progress_bar(name, total or length_hint(items, 0) or None, unit=unit, show=show) as bar:
         for item in items:
             yield item
@@ -44,33 +44,33 @@ def with_progress_bar(
 
 
 def complete(bar: tqdm) -> None:
-    """Mark a bar as complete, even below its total, since documents may be skipped."""
+    """Mark a bar as complete, even below its total, because documents may have been skipped."""
     if bar.total is not None and not bar.disable:
         bar.total = bar.n
 
 
 def logs_above_bars() -> AbstractContextManager[None]:
-    """Print log lines above a bar if logging is configured; tqdm would configure it otherwise."""
+    """Print log lines above a bar if logging is configured; if it is not, tqdm would configure it."""
     return logging_redirect_tqdm() if logging.root.handlers else nullcontext()
 
 
 class TextBar:
-    """A progress bar over documents that moves with every pass of the model.
+    """A progress bar over documents that advances with every forward pass of the model.
 
     Args:
-        model: The model; its passes in this process move the bar. None if it does not run in torch.
+        model: The model whose forward passes in this process advance the bar; None if it does not run in torch.
         name: Description of the work.
         documents: Number of documents, if known.
         show: Whether to show the bar.
 
     Attributes:
-        documents: Number of documents known so far.
+        documents: Number of documents announced so far.
     """
 
     def __init__(self, model: SentenceTransformer | None, name: str, documents: int | None, *, show: bool) -> None:
         self.documents = documents
         self._model, self._name, self._show = model, name, show
-        self._end = 0  # number of documents after the current ones
+        self._end = 0  # number of documents once the current ones are done
         self._position = self._share = 0.0  # documents read so far, and documents per text
         self._exit = ExitStack()
 
@@ -88,13 +88,13 @@ class TextBar:
         self._exit.close()
 
     def begin(self, documents: int) -> None:
-        """Announce the documents whose texts are read next."""
+        """Announce the number of documents to be read next."""
         self._move(self._end)
         self._end += documents
 
     @contextmanager
     def reading(self, texts: Sequence[str]) -> Iterator[None]:
-        """Move the bar while the model reads the texts of the current documents."""
+        """Advance the bar while the model reads the texts of the current documents."""
         self._share = (self._end - self._position) / max(1, len(texts))
         yield
         self._move(self._end)
@@ -114,7 +114,7 @@ class TextBar:
 def reading_bar(
     model: SentenceTransformer | None, name: str, texts: Sequence[str], *, documents: int | None = None, show: bool
 ) -> Iterator[None]:
-    """Show a progress bar while a model reads texts; it counts ``documents``, by default as many as texts."""
+    """Show a progress bar over ``documents`` (default: the number of texts) while a model reads texts."""
     with TextBar(model, name, documents or len(texts), show=show) as bar:
         bar.begin(documents or len(texts))
         with bar.reading(texts):

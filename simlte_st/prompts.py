@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 DOCUMENT_PROMPTS = ("document", "passage", "corpus")
-"""sentence-transformers' names for a document prompt."""
+"""Names that sentence-transformers uses for a document prompt."""
 
 
 class _Prompted(Protocol):  # a SentenceTransformer or TokenVectors
@@ -17,19 +17,19 @@ class _Prompted(Protocol):  # a SentenceTransformer or TokenVectors
 
 
 def document_prompt_name(prompts: Mapping[str, str | None], default: str | None) -> str | None:
-    """Return the name of a model's document prompt, or of its default prompt.
+    """Return the name of a model's document prompt or, failing that, of its default prompt.
 
-    ``encode_document`` would use an empty "document" prompt even if there is a "passage" prompt.
+    Unlike ``encode_document``, this skips an empty "document" prompt if there is a "passage" prompt.
     """
     return next((name for name in DOCUMENT_PROMPTS if prompts.get(name)), default)
 
 
 def document_prompt(model: _Prompted) -> str:
-    """Return the prompt for documents in encoding and training; it may be empty."""
+    """Return the prompt that precedes documents in encoding and training; it may be empty."""
     return model.prompts.get(document_prompt_name(model.prompts, model.default_prompt_name) or "") or ""
 
 
 def query_prompt(model: _Prompted) -> str:
-    """Return the model's query prompt, or its default prompt unless that is for documents."""
+    """Return the model's query prompt, or its default prompt if that is not a document prompt."""
     default = None if model.default_prompt_name in DOCUMENT_PROMPTS else model.default_prompt_name
     return model.prompts.get("query") or model.prompts.get(default or "") or ""

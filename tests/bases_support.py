@@ -208,7 +208,7 @@ def _(folder: Path) -> Path:
     return folder / "model"
 
 
-@base("Code of its own", "gte-base-en-v1.5, others that want trust_remote_code")
+@base("Custom code", "gte-base-en-v1.5, others that want trust_remote_code")
 def _(folder: Path) -> Path:
     path = save_model(folder, write_modules(folder / "raw", bert()))
     config = json.loads((path / "config.json").read_text())

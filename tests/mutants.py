@@ -22,7 +22,7 @@ MUTANTS = [
     ("simlte_st/longformer/blocked.py", "longformer/test_attention.py", "used = weights * mask", "used = weights"),
     ("simlte_st/longformer/blocked.py", "longformer/test_attention.py", "grad / (1 - ctx.dropout)", "grad"),
     ("simlte_st/models/passes.py", "models/test_passes.py", "vectors[places.to(vectors.device)]", "vectors"),
-    ("simlte_st/models/encode.py", "models/test_encode.py", "**identity, ", ""),
+    ("simlte_st/models/encode.py", "models/test_encode.py", "**model_identity(model), ", ""),
     ("simlte_st/models/loading.py", "models/test_loading.py", "tokenizer.split_special_tokens = True", "pass"),
     ("simlte_st/words/analyzer.py", "words/test_analyzer.py", "for piece in content or pieces", "for piece in content"),
     ("simlte_st/evaluation/verdict.py", "evaluation/test_verdict.py", "(2 * 1.96)", "(1 * 1.96)"),

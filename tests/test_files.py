@@ -141,7 +141,7 @@ def test_output_must_not_contain_its_source(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "link").symlink_to(tmp_path / "all")
     for output in (source, source.parent, Path("."), Path(".."), tmp_path / "link"):
         for given in (source, ".", ["a text", source], read_documents(source), read_documents([source / "a.txt"])):
-            with pytest.raises(ConfigurationError, match="holds the documents"):
+            with pytest.raises(ConfigurationError, match="would overwrite the input documents"):
                 check_apart(given, output)
     for output in (source / "model", tmp_path / "all" / "texts2", Path("../model")):
         check_apart(source, output)

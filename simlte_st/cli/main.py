@@ -22,7 +22,7 @@ from simlte_st.files import to_json
 
 _logger = logging.getLogger("simlte_st")
 
-_DASH = " -"  # replaces "-" while Cyclopts parses, which would treat it as an option
+_DASH = " -"  # stands in for "-", which Cyclopts would parse as an option
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         contextlib.redirect_stderr(cast("TextIO", PrintableStream(sys.stderr)) if is_first else silence),
     ):
         words = [_DASH if word == "-" else word for word in (sys.argv[1:] if argv is None else argv)]
-        # Colours would be escaped like any other command to the terminal.
+        # No colours, because their codes would be escaped like other control characters.
         console = Console(width=min(terminal_width(), 100), color_system=None, highlight=False)
         try:
             call, bound, _ = build().parse_args(words, exit_on_error=False, print_error=False, console=console)
@@ -54,7 +54,7 @@ def _parse_problem(error: CycloptsError, words: Sequence[str]) -> str:
     """Describe why the arguments cannot be parsed."""
     problem = getattr(error, "exception_message", "") or str(error)  # our own message for a value out of range
     if isinstance(error, UnusedCliTokensError):
-        problem = f"Too many arguments: {' '.join(error.unused_tokens or ())}. Quote a text of several words."
+        problem = f"Too many arguments: {' '.join(error.unused_tokens or ())}. Put a text of several words in quotes."
     option = isinstance(error, UnknownOptionError) and (error.token.keyword or error.token.value)
     if option and "--" in words and any(word.startswith(option) for word in words[words.index("--") :]):
         return f"{option}: options must come before --."
@@ -77,7 +77,7 @@ def _run(command: Command, arguments: Sequence[object], options: Mapping[str, ob
     logging.basicConfig(level=logging.ERROR if quiet else logging.WARNING, handlers=[handler])
     _logger.setLevel(logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO)
     if not verbose:
-        # The libraries read these at import; their messages and bars would mix with ours.
+        # Libraries read these on import; without them, their messages and progress bars would mix with ours.
         os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
         os.environ.setdefault("DATASETS_VERBOSITY", "critical")  # our errors contain the causes
         os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
@@ -91,7 +91,7 @@ def _run(command: Command, arguments: Sequence[object], options: Mapping[str, ob
         _print_error(error, str(error) or "simlte: stopped.", command.flags)
         return 128 + getattr(error, "number", signal.SIGINT)  # as in shells
     except BrokenPipeError:
-        # The reader of our output, such as head, closed it. Python would raise again when it flushes stdout.
+        # The reader of our output, such as head, has closed it. Flushing stdout at exit would raise again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
@@ -139,7 +139,7 @@ def _sigterm_as_interrupt() -> Iterator[None]:
 
 
 def _print_error(error: BaseException, text: str, flags: Mapping[str, str]) -> None:
-    """Print an error; if several processes fail with it, only one prints it."""
+    """Print an error, only once if several processes fail with it."""
     rank, processes = launcher_rank()
     if processes == 1 or shows(error):
         with contextlib.redirect_stderr(sys.__stderr__ if rank else sys.stderr):
@@ -147,7 +147,7 @@ def _print_error(error: BaseException, text: str, flags: Mapping[str, str]) -> N
 
 
 def _error_message(error: Exception) -> str:
-    """Return our own message, the system's (such as a full disk), or a request to report a bug."""
+    """Return our own message, the system's message (for example, for a full disk), or a request to report a bug."""
     if isinstance(error, SimlteError):
         return str(error)
     if isinstance(error, OSError) and error.strerror:

@@ -1,4 +1,4 @@
-"""Commands on an index: ``index``, ``search``, ``link`` and ``serve``."""
+"""Commands for an index: ``index``, ``search``, ``link`` and ``serve``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from simlte_st.reading.documents import DocumentReader
 from simlte_st.search import Hit, Index
 
 ADDRESS = "127.0.0.1"
-"""Address of the page, which only this machine can reach."""
+"""Address of the page, reachable only from this machine."""
 
 Port = Annotated[int, Interval(ge=1, le=65535)]
 Format = Literal["table", "csv", "jsonl"]
@@ -38,7 +38,7 @@ def _index_options(*, model: str | None = None) -> None:
     """Declare the option of commands that open an index.
 
     Args:
-        model: Folder or name of the model of the index, if it has moved.
+        model: Folder or name of the index's model, if it has moved.
     """
 
 
@@ -48,16 +48,16 @@ def _output_options(
     """Declare the options of commands that return hits.
 
     Args:
-        format: Write the hits as a table, as CSV, or as one JSON object per line (default: by the extension of
-            ``output=``, or a table).
-        output: Write the hits to this file, such as hits.csv or hits.jsonl.
+        format: Write the hits as a table, as CSV, or as one JSON object per line (default: from the extension of
+            ``output=``, otherwise a table).
+        output: File to write the hits to, such as hits.csv or hits.jsonl.
         overwrite: Replace an existing file.
         quiet: Print nothing. The exit status is 0 if there are hits, 1 if there are none, and 2 after an error.
     """
 
 
 _SHARED = (_index_options, _output_options)
-_NAMES = {"top_k": Parameter(name=("--top-k", "--top"))}  # scripts for version 0.1 have --top
+_NAMES = {"top_k": Parameter(name=("--top-k", "--top"))}  # --top for scripts written for version 0.1
 
 
 @command("index", {"": (Index.add, Index.create)}, reads=True, without=("exist_ok",))
@@ -67,7 +67,7 @@ def run_index(
     """Add documents to an index on disk, for simlte search, link, serve and explore.
 
     The first run creates the index. Later runs add new documents and replace changed ones; nothing is encoded twice.
-    After an interruption, run the same command again. All other columns of the source are kept, for ``where=``.
+    After an interruption, run the same command again. All other columns of the source are kept, for ``where=`` filters.
 
     Args:
         model: Folder or name of the model.
@@ -127,7 +127,7 @@ def run_search(options: Options, index: str, text: str, /) -> Iterator[Result]:
         for query in with_lines([text]):
             hits = opened.search(query, **options.of(Index.search))
             unknown = opened.unknown_words(query)
-            yield query if text == "-" else None, hits, [f"No document has: {', '.join(unknown)}."] * bool(unknown)
+            yield query if text == "-" else None, hits, [f"No document contains: {', '.join(unknown)}."] * bool(unknown)
 
     yield from _write_hits(search(), options, opened)
 
@@ -136,12 +136,12 @@ def run_search(options: Options, index: str, text: str, /) -> Iterator[Result]:
 def run_link(options: Options, index: str, /, *document: str, each: str | None = None) -> Iterator[Result]:
     """Find the documents of an index that are similar to other documents.
 
-    Several documents form one query. With ``each=``, every document of a source is a separate query.
+    Several documents form one query. With ``each=``, every document in a source is a query of its own.
 
     Args:
         index: Folder of the index.
-        document: An id of the index, a file, a text, or - for JSON lines from standard input.
-        each: Source of documents that are each a separate query; the column query of the hits holds the id.
+        document: An id in the index, a file, a text, or - for JSON lines from standard input.
+        each: Source in which every document is a query of its own; the query column of the hits holds its id.
 
     Examples:
         simlte link articles.index article-17 notes.txt --top-k 20 --explain
@@ -166,10 +166,10 @@ def run_link(options: Options, index: str, /, *document: str, each: str | None =
 
 
 def _check_output(options: Options, *sources: str | None) -> None:
-    """Check the file for the hits, if there is one, and set the format."""
+    """Check the output file, if there is one, and set the format."""
     path = Path(options["output"]) if "output" in options else None
     if path and "format" not in options and path.suffix not in (".csv", ".jsonl"):
-        raise ConfigurationError(f"{path}: the name must end in .csv or .jsonl, unless --format names the format.")
+        raise ConfigurationError(f"{path}: the name must end in .csv or .jsonl unless --format is given.")
     if options.setdefault("format", path.suffix[1:] if path else "table") == "csv" and options.get("explain"):
         raise ConfigurationError("CSV has no columns for explanations: use --explain with --format jsonl or table.")
     if path:
@@ -178,7 +178,7 @@ def _check_output(options: Options, *sources: str | None) -> None:
 
 
 QueryHits: TypeAlias = tuple[str | None, list[Hit], list[str]]
-"""A query (its text or id; None for a single one), its hits, and notes."""
+"""A query (its text or id; None if it is the only query), its hits, and notes."""
 
 
 def _write_hits(
@@ -209,7 +209,7 @@ def _write_hits(
             printed = "" if quiet or output else as_json(text) if options["format"] == "jsonl" else text
             yield Result(printed.removesuffix("\n"), notes=[] if quiet else notes, laid_out=True)
         if not queries:
-            raise DataError("There is no query on standard input.")
+            raise DataError("Standard input contains no query.")
     notes = [reader.report.summary()] if reader and reader.report.skipped else []
     if output is not None:
         notes.append(f"{format_count(count, 'hit')} of {format_count(queries, 'query', 'queries')} written to {output}")
@@ -264,7 +264,7 @@ def _table(hits: list[Hit], options: Options, columns: Sequence[str]) -> Iterato
 def run_serve(options: Options, index: str, /, *, port: Port = 8501) -> Iterator[Result]:
     """Search an index in a browser.
 
-    The page has filters, explanations and similar documents. Only this machine can open it. Press Ctrl-C to stop it.
+    The page offers filters, explanations and similar documents. Only this machine can open it. Press Ctrl-C to stop.
 
     Args:
         index: Folder of the index.
@@ -300,7 +300,7 @@ def run_serve(options: Options, index: str, /, *, port: Port = 8501) -> Iterator
         # With Streamlit's red, an active field looks like an error. One colour for both themes would disable dark mode.
         "--theme.light.primaryColor=#2f7fd8", "--theme.dark.primaryColor=#2f7fd8", "--", page,
     ]  # fmt: skip
-    with contextlib.redirect_stdout(sys.stderr):  # Streamlit reports that it stops
+    with contextlib.redirect_stdout(sys.stderr):  # Streamlit prints a message when it stops
         cli.main(arguments, standalone_mode=False, color=False)  # our output escapes control sequences
     turn.acquire()  # a thread inside PyTorch would abort the process when Python exits
     search_page.open_index.clear()

@@ -1,4 +1,4 @@
-"""Prepare text for the terminal: wrap it, escape control characters, and replace parameters by options."""
+"""Prepare text for the terminal: wrap it, escape control characters, and replace parameters with options."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def printable(text: str) -> str:
 
 
 def as_json(text: str) -> str:
-    """Escape control characters in JSON, and characters that the terminal's encoding lacks."""
+    """Escape control characters in JSON, and characters missing from the terminal's encoding."""
     pattern = UNPRINTABLE if _is_unicode(sys.stdout) else _NOT_ASCII
     return pattern.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
@@ -44,7 +44,7 @@ def _is_unicode(stream: TextIO) -> bool:
 
 
 class PrintableStream:
-    """A stream that escapes control characters and replaces characters that its encoding lacks."""
+    """A stream that escapes control characters and replaces characters missing from its encoding."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -61,14 +61,14 @@ class PrintableStream:
 
 
 def with_lines(words: Iterable[str]) -> Iterator[str]:
-    """Yield words; ``-`` stands for the non-empty lines of standard input."""
+    """Yield words, replacing ``-`` with the non-empty lines of standard input."""
     for word in words:
         lines = (line.decode("utf-8-sig", "replace").strip() for line in (sys.stdin.buffer if word == "-" else ()))
         yield from filter(None, lines) if word == "-" else [valid_unicode(word)]
 
 
 def terminal_width() -> int:
-    """Return the width of the terminal, at least 40 columns; 80 without a terminal."""
+    """Return the width of the terminal: at least 40 columns, or 80 if there is no terminal."""
     return max(40, shutil.get_terminal_size().columns)
 
 
@@ -94,9 +94,9 @@ def crop_line(text: str, width: int) -> str:
 
 
 def in_options(text: str, flags: Mapping[str, str]) -> str:
-    """Replace parameters in a message by options: ``batch_size=1`` becomes ``--batch-size 1``.
+    """Replace parameters in a message with options: ``batch_size=1`` becomes ``--batch-size 1``.
 
-    The library names parameters as Python does, always with an equals sign: ``overwrite=True``, ``text_column=``.
+    The library writes parameters as in Python, always with an equals sign: ``overwrite=True``, ``text_column=``.
     """
 
     def to_option(match: re.Match[str]) -> str:
@@ -111,7 +111,7 @@ def in_options(text: str, flags: Mapping[str, str]) -> str:
 
 
 class OptionFormatter(logging.Formatter):
-    """Wraps log lines and replaces parameters in them by options."""
+    """Wraps log lines and replaces parameters in them with options."""
 
     def __init__(self, flags: Mapping[str, str]) -> None:
         super().__init__("%(message)s")

@@ -1,6 +1,6 @@
-"""Evaluate models: neighbours without labels, probes with labels, word baselines, and the verdict.
+"""Evaluate models without labels (neighbours), with labels (probes) and against TF-IDF, and give a verdict.
 
-``__init__.pyi`` lists the names.
+``__init__.pyi`` lists the public names.
 """
 
 import lazy_loader

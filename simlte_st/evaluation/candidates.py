@@ -1,4 +1,4 @@
-"""Describe the settings that ``compare`` measures, and recommend one of them."""
+"""Candidates measured by ``compare``, and the choice of the one to recommend."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ if TYPE_CHECKING:
     from simlte_st.evaluation.comparison import ProbeComparison
 
 SHOTS, DRAWS = 5, 20
-"""Number of labelled documents of each class for a few-shot probe, and number of draws."""
+"""Number of labelled documents per class in a few-shot probe, and number of draws."""
 
 MUCH_FASTER = 10.0
-"""Minimum speed-up over the best candidate for recommending one that is as good within its interval."""
+"""Minimum speed-up at which a candidate that is not clearly worse than the best is recommended instead."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A setting and its measures.
+    """A model or setting, with its measurements.
 
     Attributes:
-        name: Name in the table.
-        reads: Maximum number of tokens read from a document; None for no limit.
-        share: Share of the sample's tokens that are read, 0 to 1.
+        name: Name shown in the table.
+        reads: Maximum number of tokens read per document; None for no limit.
+        share: Fraction of the sample's tokens that are read.
         documents_per_second: Encoding speed on this machine.
-        command: Command that encodes all documents or trains the model; empty for TF-IDF.
+        command: Command that encodes all documents with the model or trains it; empty for TF-IDF.
         static: Whether the model is static.
-        probes: Results of probes on five labelled documents per class, and on half of the labelled documents.
+        probes: Scores of probes trained on five labelled documents per class and on half of the labelled documents.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Candidate:
         return self.probes.few_shot.macro_f1
 
     def against(self, other: Candidate, seed: int) -> tuple[float, float, float]:
-        """Return the difference from another candidate's score, and its interval, in points."""
+        """Return the difference from another candidate's score, and its 95% interval, in percentage points."""
         assert self.probes is not None
         assert other.probes is not None
         low, high = self.probes.few_shot.interval(seed, base=other.probes.few_shot)
@@ -61,7 +61,7 @@ class Candidate:
         return values
 
     def row(self, seed: int) -> list[str]:
-        """Return the row in the table."""
+        """Return the candidate's row of the table."""
         rate = f"{self.documents_per_second:,.{0 if self.documents_per_second >= 10 else 1}f}"
         row = [self.name, "all" if self.reads is None else f"{self.reads:,}", f"{self.share:.0%}", rate]
         if self.probes is not None:
@@ -72,16 +72,16 @@ class Candidate:
 
 
 def best_probe(candidates: Sequence[Candidate]) -> Candidate:
-    """Return the candidate with the best probe, excluding TF-IDF."""
+    """Return the candidate with the best few-shot score, excluding TF-IDF."""
     return max((candidate for candidate in candidates if candidate.command), key=lambda candidate: candidate.score)
 
 
 def recommend(candidates: Sequence[Candidate], is_long: bool, seed: int) -> Candidate:
     """Return the candidate to recommend, excluding TF-IDF.
 
-    With labels, it is the candidate with the best probe, or one that is :data:`MUCH_FASTER` and not clearly worse (the
-    interval of the difference includes 0). Without labels, it is a trained static model for long documents, and the
-    encoder that reads most for short ones.
+    With labels, this is the candidate with the best few-shot score, or one that is at least :data:`MUCH_FASTER` times
+    as fast and not clearly worse (the interval of the difference includes 0). Without labels, this is a trained static
+    model if the documents are long; otherwise, the encoder that reads the largest share of them.
     """
     models = [candidate for candidate in candidates if candidate.command]
     if models[0].probes is not None:

@@ -20,12 +20,12 @@ class Comparison:
     """Result of a comparison.
 
     Attributes:
-        candidates: The candidates in the order of the table.
+        candidates: The candidates, in table order.
         recommended: Name of the recommended candidate.
         documents: Number of documents in the sample.
         tokens: Number of tokens in the sample.
-        labelled: Number of labelled documents for the probes.
-        seed: Random seed of sample, draws and intervals.
+        labelled: Number of labelled documents used by the probes.
+        seed: Random seed of the sample, the draws and the intervals.
     """
 
     candidates: tuple[Candidate, ...]
@@ -36,33 +36,33 @@ class Comparison:
     seed: int = 0
 
     def summary(self) -> str:
-        """Return the table, an explanation of its numbers, and the recommended command."""
+        """Return the table, an explanation of its columns, and the recommendation."""
         has_probes = any(candidate.probes for candidate in self.candidates)
         header = ["setting", "reads", "of all", "docs/s", *([f"{SHOTS}-shot F1 [95%]", "all F1"] if has_probes else [])]
         table = markdown_table(header, [candidate.row(self.seed) for candidate in self.candidates])
         notes = (
             f"Sample: {self.documents:,} documents, {self.tokens:,} tokens. Reads: maximum tokens read per document; "
-            "of all: share of the tokens read; docs/s: encoding speed on this machine."
+            "of all: share of the tokens that are read; docs/s: encoding speed on this machine."
         )
         if has_probes:
             notes += (
-                f"\nF1: macro-F1 of probes on {SHOTS} labelled documents per class ({DRAWS} draws, interval over "
-                f"documents and draws), or on half of all {self.labelled:,}."
+                f"\nF1: macro-F1 of probes trained on {SHOTS} labelled documents per class ({DRAWS} draws, 95% "
+                f"interval over documents and draws) or on half of all {self.labelled:,}."
             )
         return f"{table}\n\n{notes}\n\n{self.advice()}"
 
     def advice(self) -> str:
-        """Return the recommendation with its reason and command."""
+        """Return the recommendation, the reason for it, and the command."""
         choice = next(candidate for candidate in self.candidates if candidate.name == self.recommended)
         if choice.probes is not None:
             reason = self._probe_reason(choice)
         else:
             reason = (
-                f"Without labels, length decides: for documents of {LONG} words or more (median), a static model "
-                "trained on them is as good as an encoder, and much faster."
+                f"Without labels, the choice depends on length: on documents of {LONG} words or more (median), a "
+                "static model trained on them is as good as an encoder and much faster."
                 if choice.static
-                else f"Without labels, the share of tokens read decides: {choice.share:.0%} here."
-            ) + " A column of classes, folders or tags (probe=) allows a better choice."
+                else f"Without labels, the choice depends on the share of tokens read, here {choice.share:.0%}."
+            ) + " A column of classes, folders or tags (probe=) would allow a better choice."
         return f"Recommended: {choice.name}. {reason}\n\n    {choice.command}"
 
     def _probe_reason(self, choice: Candidate) -> str:
@@ -76,7 +76,7 @@ class Comparison:
         else:
             reason = "It has the best probe score."
             if best is not first:
-                reason += f" Against {first.name}: {in_interval(*best.against(first, self.seed))} points."
+                reason += f" Difference from {first.name}: {in_interval(*best.against(first, self.seed))} points."
         words = [candidate for candidate in self.candidates if not candidate.command and candidate.score > best.score]
         return reason + "".join(f" {baseline.name} is better still: here, words alone suffice." for baseline in words)
 
@@ -100,22 +100,22 @@ def compare(
 ) -> Comparison:
     """Compare models and settings on a sample of documents, and recommend one.
 
-    The settings are static models, with and without a latent semantic analysis (LSA); encoders and, if they truncate
-    much, encoders that read whole documents; the best encoder with an LSA; and TF-IDF. Static models come first,
-    because they take almost no time; simlte-static is always among them.
+    It compares static models, with and without latent semantic analysis (LSA); encoders, and versions of them that
+    read whole documents if they truncate much of the text; the best encoder with LSA; and TF-IDF. Static models run
+    first, because they take almost no time; simlte-static is always one of them.
 
     Args:
         source: Documents: anything :func:`~simlte_st.data.read_documents` takes or returns.
         models: Folders or names of models to compare with simlte-static (default: the packaged all-MiniLM-L6-v2 and
-            this package's models, if they can be loaded).
-        probe: Column of classes, folders or tags. Probes with a few labels then decide which setting is best.
-        sample: Maximum number of documents to compare on; fewer if they are long, but at least 100.
-        device: Where to compute: cpu, cuda, cuda:1 or mps (default: a GPU, if there is one).
+            this package's own models, where they can be loaded).
+        probe: Column of classes, folders or tags. The recommendation then depends on probes with a few labels.
+        sample: Maximum number of documents in the sample; long documents are limited to fewer, but at least 100.
+        device: Device to compute on: cpu, cuda, cuda:1 or mps (default: a GPU if available).
         seed: Random seed of the sample, the draws and the intervals.
         progress: Show progress bars.
 
     Raises:
-        DataError: The documents cannot be read, or too few have labels for a probe.
+        DataError: The documents cannot be read, or too few of them have labels for a probe.
         ModelError: A model cannot be loaded.
 
     Example:
@@ -126,7 +126,7 @@ def compare(
     reader = read_documents(source)
     if probe is not None:
         reader = reader.with_options(label_column=probe)
-    from simlte_st.evaluation.comparison import Bench, load_models, shrink_sample
+    from simlte_st.evaluation.bench import Bench, load_models, shrink_sample
     from simlte_st.models.limits import warn_of_language
     from simlte_st.models.static import is_static
 
@@ -134,7 +134,7 @@ def compare(
     loaded = load_models(models, device)
     documents, tokens = shrink_sample(documents, next(iter(loaded.values())), seed)
     warn_of_language(loaded, (document.text for document in documents))
-    source_words = shlex.join(map(str, reader.places)) or "my_documents"  # in the commands
+    source_words = shlex.join(map(str, reader.places)) or "my_documents"  # as shown in the commands
     bench = Bench(documents, source_words, probe, seed, progress)
     for name, model in loaded.items():
         (bench.add_static if is_static(model) else bench.add_encoder)(name, model)

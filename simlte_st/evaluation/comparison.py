@@ -1,40 +1,25 @@
-"""Compare models on the same documents: with TF-IDF, by halves or by probes, and as candidates on a sample."""
+"""Compare models with each other and with TF-IDF on the same documents, by document halves or by probes."""
 
 from __future__ import annotations
 
-import copy
 import logging
 import os
-import shlex
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.arguments import Count, Seed, check_arguments
 from simlte_st.compat import readable_length, view_budget
-from simlte_st.errors import DataError, ModelError
 from simlte_st.evaluation import halves as measures
 from simlte_st.evaluation import splits
-from simlte_st.evaluation.candidates import DRAWS, SHOTS, Candidate, recommend
 from simlte_st.evaluation.evaluator import encode_texts
 from simlte_st.evaluation.probe import FewShotResult, ProbeResult, Rows, count_fitted_rows, few_shot_probe, fit_probe
-from simlte_st.evaluation.scores import TfidfScores, tfidf_parts, tfidf_rows
+from simlte_st.evaluation.scores import TfidfScores, tfidf_parts
 from simlte_st.evaluation.table import markdown_table
-from simlte_st.evaluation.verdict import MIN_DOCUMENTS
-from simlte_st.extras import install_command
-from simlte_st.models.conversion import WHOLE_DOCUMENTS
-from simlte_st.models.limits import CUT_SHARE, Truncation, text_lengths
-from simlte_st.models.loading import load_model
-from simlte_st.models.lsa import DIMENSION, append_vectors, end_with_lsa
-from simlte_st.models.names import OWN_MODELS, OWN_STATIC, PACKAGED_BASE
 from simlte_st.models.static import is_static
-from simlte_st.models.vectors import Floats, unit_rows
-from simlte_st.modules import TokenTable
-from simlte_st.modules.chunk_mean import can_read_in_chunks, to_chunk_mean
 from simlte_st.progress import progress_bar
 from simlte_st.reading.document import Document, DocumentSource
 from simlte_st.words.sentences import Segmenter
@@ -42,28 +27,23 @@ from simlte_st.words.sentences import Segmenter
 logger = logging.getLogger(__name__)
 
 TFIDF = "TF-IDF"
-"""Name of the baseline."""
+"""Name of the baseline in results and tables."""
 
 HALF_LENGTH = 62
-"""Length of a half in tokens for which the verdict is calibrated, without special tokens."""
-
-SAMPLE_TOKENS = 200_000
-"""Sample size in tokens: an encoder reads them in about a minute on two CPU cores."""
-
-MIN_SAMPLE = 100
-"""Minimum sample size in documents."""
+"""Maximum length of a half in tokens, excluding special tokens; the verdict is calibrated for this length."""
 
 
 @dataclass(frozen=True, slots=True)
 class HalvesComparison:
-    """Measures of one model on the halves of held-out documents, the basis of a verdict.
+    """Scores of one model on the halves of held-out documents, the basis of a verdict.
 
     Attributes:
-        structure: Do both halves have the same neighbours among the other documents?
-        split_half: Does the first half find the second? Contrastive training optimises this.
-        words: Do the neighbours of one half share most words with the other half? None for TF-IDF.
-        reads: Maximum number of tokens that the model reads from a text; None for no limit.
-        similarities: Do both halves have the same similarities to other documents? For static models only.
+        structure: Whether both halves of a document have the same neighbours among the other documents.
+        split_half: Whether the first half retrieves the second, which is what contrastive training optimises.
+        words: Whether the neighbours of one half are those that share most words with the other half; None for TF-IDF.
+        reads: Maximum number of tokens that the model reads per text; None for no limit.
+        similarities: Whether both halves have the same similarities to the other documents; None unless the model is
+            static.
     """
 
     structure: measures.StructureResult
@@ -73,7 +53,7 @@ class HalvesComparison:
     similarities: measures.StructureResult | None = None
 
     def metrics(self) -> dict[str, float]:
-        """Return the numbers by name."""
+        """Return the scores by metric name."""
         names = ("structure", "split_half", "words", "similarities")
         metrics = {name: getattr(self, name).metrics() for name in names if getattr(self, name) is not None}
         return {f"{part}_{name}": number for part, numbers in metrics.items() for name, number in numbers.items()}
@@ -90,18 +70,18 @@ def compare_halves(
     seed: Seed = 0,
     progress: bool = True,
 ) -> dict[str, HalvesComparison]:
-    """Measure TF-IDF and models on the same halves of documents, without labels.
+    """Score TF-IDF and models on the same halves of documents, without labels.
 
-    Compare only models that read the same number of tokens: all measures grow with the length of the halves.
+    Compare only models that read the same number of tokens, because all scores rise with the length of the halves.
 
     Args:
-        models: Models by name. The halves fit into the shortest limit of the models.
+        models: Models by name. The halves are short enough for the model with the lowest limit.
         documents: Held-out documents: anything that ``read_documents`` takes or returns.
-        half_length: Maximum length of a half in tokens, without special tokens; a verdict needs the default. None for
-            the limit of the models only.
-        segmenter: How to split texts into sentences: ``"punkt"`` or a callable.
+        half_length: Maximum length of a half in tokens, excluding special tokens; a verdict needs the default. None to
+            use only the limits of the models.
+        segmenter: Sentence splitter: ``"punkt"`` or a callable.
         batch_size: Batch size for encoding.
-        seed: Random seed of the split and of the intervals.
+        seed: Random seed of the splits and the intervals.
         progress: Show progress bars.
 
     Returns:
@@ -143,18 +123,18 @@ def compare_halves(
 
 @dataclass(frozen=True, slots=True)
 class ProbeComparison:
-    """Scores of probes on the embeddings of one model.
+    """Scores of probes on one model's embeddings.
 
     Attributes:
-        few_shot: Probes on a few examples per class, in several draws that are the same for every model.
-        full: The probe with all training texts.
+        few_shot: Probes trained on a few examples per class, in several draws, which are the same for every model.
+        full: The probe trained on all training texts.
     """
 
     few_shot: FewShotResult
     full: ProbeResult
 
     def metrics(self) -> dict[str, float]:
-        """Return the numbers by name."""
+        """Return the scores by metric name."""
         few_shot = {f"few_shot_{name}": value for name, value in self.few_shot.metrics().items()}
         return {**few_shot, "full_accuracy": self.full.accuracy, "full_macro_f1": self.full.macro_f1}
 
@@ -172,17 +152,17 @@ def compare_probes(
     seed: Seed = 0,
     progress: bool = True,
 ) -> dict[str, ProbeComparison]:
-    """Fit few-shot and full probes for TF-IDF and models, on the same texts.
+    """Fit few-shot and full probes for TF-IDF and each model on the same texts.
 
     Args:
         models: Models by name.
         train: Labelled documents to train the probes on.
         test: Labelled documents to score the probes on.
-        shots: Number of labelled documents of each class for a few-shot probe.
-        draws: Number of few-shot probes, each with other documents.
-        max_seq_length: Maximum number of tokens to read from a text; None for each model's own limit.
+        shots: Number of labelled documents per class in a few-shot probe.
+        draws: Number of few-shot probes, each trained on a different random draw of documents.
+        max_seq_length: Maximum number of tokens to read per text; None for each model's own limit.
         batch_size: Batch size for encoding.
-        seed: Random seed of the draws and of the probes.
+        seed: Random seed of the draws and the probes.
         progress: Show progress bars.
 
     Returns:
@@ -216,7 +196,7 @@ def fit_probes(
     train_x: Rows, train_y: Sequence[str], test_x: Rows, test_y: Sequence[str], *, name: str, shots: int, draws: int,
     seed: int, progress: bool,
 ) -> ProbeComparison:  # fmt: skip
-    """Fit few-shot and full probes on embeddings; a bar named after the model appears after a second."""
+    """Fit few-shot and full probes on a model's embeddings, with a progress bar if this takes over a second."""
     draw_size = sum(min(shots, count) for count in Counter(train_y).values())
     total = draws * count_fitted_rows(draw_size) + count_fitted_rows(len(train_y))
     with progress_bar(f"Fitting probes ({name})", total, unit="row", show=progress, delay=1) as bar:
@@ -228,15 +208,15 @@ def fit_probes(
 def comparison_table(
     halves: Mapping[str, HalvesComparison], probes: Mapping[str, ProbeComparison] | None = None, shots: int = 5
 ) -> str:
-    """Return Markdown tables with a row for each model: one without labels, one with labels.
+    """Return Markdown tables with a row per model: one for results without labels, one for results with labels.
 
     Args:
-        halves: Results without labels, by model; may be empty.
-        probes: Results of the probes, by model.
-        shots: Number of examples per class of the few-shot probes, for the header.
+        halves: Results without labels, by model name; may be empty.
+        probes: Results of the probes, by model name.
+        shots: Number of examples per class in the few-shot probes, shown in the header.
 
     Returns:
-        The tables, separated by an empty line, in percent; F1 is macro-F1.
+        The tables, separated by an empty line. Scores are percentages; F1 is macro-F1.
     """
     tables = []
     if halves:
@@ -256,132 +236,3 @@ def comparison_table(
         header = ["with labels", f"{shots}-shot acc.", f"{shots}-shot F1", "full acc.", "full F1"]
         tables.append(markdown_table(header, rows))
     return "\n\n".join(tables)
-
-
-def load_models(models: Sequence[str | os.PathLike[str]], device: str | None) -> dict[str, SentenceTransformer]:
-    """Load models by name, static models first; default models that cannot be loaded are left out."""
-    loaded: dict[str, SentenceTransformer] = {}
-    names = [os.fspath(model) for model in models]
-    for name in dict.fromkeys([OWN_STATIC, *(names or [PACKAGED_BASE, *OWN_MODELS])]):
-        try:
-            loaded[name] = load_model(name, device=device).model
-        except ModelError as error:
-            if name in names:
-                raise
-            logger.warning("Left out: %s", error)
-    if not loaded:
-        raise ModelError(f"No model to compare: name one, or install one with: {install_command('demo')}")
-    return dict(sorted(loaded.items(), key=lambda item: not is_static(item[1])))  # stable: keeps their order
-
-
-def shrink_sample(documents: list[Document], model: SentenceTransformer, seed: int) -> tuple[list[Document], int]:
-    """Return a sample of about :data:`SAMPLE_TOKENS` tokens of a model, and its number of tokens."""
-    lengths = text_lengths(model, [document.text for document in documents])
-    if sum(lengths) > SAMPLE_TOKENS and len(documents) > MIN_SAMPLE:
-        size = max(MIN_SAMPLE, int(len(documents) * SAMPLE_TOKENS / sum(lengths)))
-        rows = splits.sample_labelled_first([bool(document.label) for document in documents], size, seed)
-        documents, lengths = [documents[row] for row in rows], [lengths[row] for row in rows]
-    return documents, sum(lengths)
-
-
-def divide_labelled(documents: Sequence[Document], column: str, seed: int) -> tuple[list[int], list[int]]:
-    """Return the rows of labelled documents to train and to score a probe."""
-    usable_rows = splits.probe_rows(documents)
-    labels = [str(documents[row].label) for row in usable_rows]
-    if len(usable_rows) < 2 * MIN_DOCUMENTS or len(set(labels)) < 2:
-        raise DataError(
-            f"probe={column!r}: a probe needs {2 * MIN_DOCUMENTS} documents in 2 classes with at least "
-            f"{splits.MIN_CLASS_SIZE} each; the sample has {len(usable_rows)} in {len(set(labels))}. Label more "
-            "documents, choose a column with fewer classes, or draw a larger sample."
-        )
-    train, test = splits.divide_rows([documents[row].text for row in usable_rows], labels, 0.5, seed)
-    splits.warn_of_classes([labels[row] for row in train], [labels[row] for row in test], SHOTS)
-    return [usable_rows[row] for row in train], [usable_rows[row] for row in test]
-
-
-class Bench:
-    """Measure candidates on a sample of documents, which are called ``source`` in commands."""
-
-    def __init__(
-        self, documents: Sequence[Document], source: str, probe: str | None, seed: int, progress: bool
-    ) -> None:
-        self.texts = [document.text for document in documents]
-        self.labels = [str(document.label) for document in documents]
-        self.labelled_rows = None if probe is None else divide_labelled(documents, probe, seed)
-        self.source, self.probe, self.seed, self.progress = source, probe, seed, progress
-        self.candidates: list[Candidate] = []
-        self.models: dict[str, SentenceTransformer] = {}
-        self.vectors: dict[str, Floats] = {}
-
-    def add_static(self, name: str, model: SentenceTransformer) -> None:
-        """Add a static model without and with a latent semantic analysis, which training adds."""
-        self._encode(name, model, self._encode_command(name))
-        if _accepts_lsa(model):
-            folded_model = copy.deepcopy(model)
-            end_with_lsa([folded_model], self.texts, DIMENSION, self.seed, self.progress)
-            command = self._train_command(None if name == OWN_STATIC else name, static=True)
-            self._encode(f"{name} + LSA", folded_model, command)
-
-    def add_encoder(self, name: str, model: SentenceTransformer) -> None:
-        """Add an encoder and, if it truncates much, a version that reads whole documents."""
-        share = self._encode(name, model, self._encode_command(name)).share
-        length = readable_length(model)
-        if share < 1 - CUT_SHARE and length is not None and length < WHOLE_DOCUMENTS and can_read_in_chunks(model):
-            self._encode(f"{name}, whole", to_chunk_mean(model, WHOLE_DOCUMENTS), self._train_command(base=name))
-
-    def add_words(self) -> None:
-        """Add the best encoder with a latent semantic analysis, and TF-IDF."""
-        encoders = [candidate for candidate in self.candidates if not candidate.static]
-        encoders = [encoder for encoder in encoders if _accepts_lsa(self.models[encoder.name])]
-        if encoders:
-            best = recommend(encoders, False, self.seed)
-            command = self._train_command(base=best.name.removesuffix(", whole"), lsa=DIMENSION)
-            if best.command.startswith("simlte encode"):
-                command = f"simlte convert {shlex.quote(best.name)} --lsa {self.source} --output my-model"
-            model, start = self.models[best.name], time.perf_counter()
-            end_with_lsa([model], self.texts, DIMENSION, self.seed, self.progress)
-            vectors = append_vectors(model, self.texts, self.vectors[best.name])
-            seconds = time.perf_counter() - start + len(self.texts) / best.documents_per_second
-            self._add(replace(best, name=f"{best.name} + LSA", command=command), vectors, seconds)
-        start = time.perf_counter()
-        rows = tfidf_rows(self.texts)
-        self._add(Candidate(TFIDF, None, 1.0), rows, time.perf_counter() - start)
-
-    def _encode_command(self, name: str) -> str:
-        return f"simlte encode {shlex.quote(name)} {self.source} --output vectors.parquet"
-
-    def _train_command(self, base: str | None, lsa: int | None = None, static: bool = False) -> str:
-        """Return the command to train a base on the documents."""
-        settings = {"base": base, "probe": self.probe, "lsa": lsa}
-        options = ["--static"] * static
-        options += [f"--{name} {shlex.quote(str(setting))}" for name, setting in settings.items() if setting]
-        return f"simlte train {' '.join([self.source, *options])} --output my-model"
-
-    def _encode(self, name: str, model: SentenceTransformer, command: str) -> Candidate:
-        truncation = Truncation.of(model).add(text_lengths(model, self.texts))
-        share = 1 - truncation.cut_tokens / max(1, truncation.tokens)
-        start = time.perf_counter()
-        vectors = encode_texts(model, self.texts, show_progress_bar=self.progress, bar_name=f"Encoding ({name})")
-        seconds = time.perf_counter() - start
-        self.models[name], self.vectors[name] = model, vectors
-        candidate = Candidate(name, truncation.max_seq_length, share, command=command, static=is_static(model))
-        return self._add(candidate, unit_rows(vectors), seconds)
-
-    def _add(self, candidate: Candidate, vectors: Rows, seconds: float) -> Candidate:
-        """Add a candidate with its vectors of the sample and its encoding time."""
-        probes = None
-        if self.labelled_rows is not None:
-            train_x, test_x = (vectors[rows] for rows in self.labelled_rows)
-            train_y, test_y = ([self.labels[row] for row in rows] for rows in self.labelled_rows)
-            probes = fit_probes(
-                train_x, train_y, test_x, test_y,
-                name=candidate.name, shots=SHOTS, draws=DRAWS, seed=self.seed, progress=self.progress,
-            )  # fmt: skip
-        candidate = replace(candidate, documents_per_second=len(self.texts) / seconds, probes=probes)
-        self.candidates.append(candidate)
-        return candidate
-
-
-def _accepts_lsa(model: SentenceTransformer) -> bool:
-    """Return whether a latent semantic analysis can be added to a model."""
-    return model.truncate_dim is None and not isinstance(model[-1], TokenTable)

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 TEST_SHARE = 0.3
-"""Share of the labelled documents on which probes are scored, if there is no separate test data."""
+"""Fraction of the labelled documents held out to score probes, if no test data is given."""
 
 SHOTS, DRAWS = 5, 10
-"""Default number of labelled documents per class of a few-shot probe, and of probes."""
+"""Default number of labelled documents per class in a few-shot probe, and of draws."""
 
 _IN_CHUNKS = ", in chunks"
-"""Suffix for a base that reads in chunks because its model does."""
+"""Suffix for the name of a base that is made to read in chunks, to match the model trained from it."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,15 @@ class Evaluation:
     """Result of an evaluation.
 
     Attributes:
-        halves: Results without labels, by model, TF-IDF first.
-        probes: Results with labels, by model, TF-IDF first; empty without labels.
-        verdicts: Whether a model is better than its base, for models whose base is known and reads as many tokens.
-        bases: Known bases, by model.
-        shots: Number of labelled documents of each class for a few-shot probe.
+        halves: Results without labels, by model name, TF-IDF first.
+        probes: Results with labels, by model name, TF-IDF first; empty without labels.
+        verdicts: Verdicts on whether a model is better than its base, by model name, for models whose base is known and
+            comparable.
+        bases: Names of the known bases, by model name.
+        shots: Number of labelled documents per class in a few-shot probe.
         draws: Number of few-shot probes.
-        train_documents: Number of documents for the full probe.
-        reading: Report of the reader.
+        train_documents: Number of documents the full probe is trained on.
+        reading: Report on the documents read and skipped.
     """
 
     halves: Mapping[str, HalvesComparison]
@@ -58,7 +59,7 @@ class Evaluation:
     reading: ReadReport
 
     def summary(self) -> str:
-        """Return the verdicts and the tables, with an explanation of their numbers."""
+        """Return the verdicts and the tables, and explain the numbers."""
         from simlte_st.evaluation.comparison import TFIDF, comparison_table
         from simlte_st.evaluation.halves import NEIGHBOURS
         from simlte_st.evaluation.verdict import why_incomparable
@@ -72,19 +73,19 @@ class Evaluation:
         lines += [
             comparison_table(self.halves, self.probes, self.shots),
             "",
-            f"All numbers are percentages. Same neighbours: on how many of its {NEIGHBOURS} nearest documents do both "
-            "halves of a document agree? Split-half: does one half find the other?",
-            f"Tokens read from a text, at most: {limits}. The halves fit the model with the lowest limit.",
+            f"All numbers are percentages. Same neighbours: share of the {NEIGHBOURS} nearest documents that both "
+            "halves of a document have in common. Split-half: how often one half finds the other first.",
+            f"Maximum tokens read per text: {limits}. The halves are short enough for the model with the lowest limit.",
         ]
         if self.probes:
             lines.append(
                 f"{self.shots}-shot: probes on {self.shots} labelled documents per class, mean ± standard deviation of "
-                f"{self.draws} draws; full: on all {self.train_documents:,}. F1 is macro-F1. TF-IDF reads all words."
+                f"{self.draws} draws; full: on all {self.train_documents:,}. F1 is macro-F1. TF-IDF reads whole texts."
             )
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, dict[str, object]]:
-        """Return the numbers by model, as JSON values."""
+        """Return the results by model name, as JSON values."""
         results: dict[str, dict[str, object]] = {
             name: {"halves": half.metrics(), "max_seq_length": half.reads} for name, half in self.halves.items()
         }
@@ -115,30 +116,31 @@ def evaluate_models(
 ) -> Evaluation:
     """Evaluate models with or without labels, and compare them with TF-IDF.
 
-    Without labels: do both halves of a document have the same nearest documents, and does one half find the other? With
-    ``label=``: how accurate is a classifier on the embeddings (a probe), with a few examples per class and with all?
-    If the base of a model is known, a verdict says whether the model is better than its base.
+    Without labels, it measures whether both halves of a document have the same nearest documents, and whether one half
+    finds the other. With ``label=``, it also measures the accuracy of classifiers trained on the embeddings (probes),
+    with a few examples per class and with all of them. If a model's base is known, a verdict says whether the model is
+    better than its base.
 
     Args:
         models: Folders or names of models, or loaded models by name.
         source: Documents that the models were not trained on: anything :func:`~simlte_st.data.read_documents` takes or
             returns.
-        label: Column of classes for probes (default: no probes). Probes skip documents without a class.
+        label: Column of classes for the probes (default: no probes). Documents without a class are skipped.
         test_data: Labelled documents to score the probes on (default: 30% of ``source=``).
-        base: Model to compare all others with (default: each model's own base, if it is on this machine).
+        base: Model to compare every model with (default: each model's own base, if it is on this machine).
         halves: Maximum number of documents to split into halves.
-        shots: Number of labelled documents of each class for a few-shot probe.
-        draws: Number of few-shot probes, each with other documents.
-        max_seq_length: Maximum number of tokens to read from a text in the probes (default: each model's own limit).
-        segmenter: How to split texts into sentences: punkt, or a callable.
+        shots: Number of labelled documents per class in a few-shot probe.
+        draws: Number of few-shot probes, each trained on a different random draw of documents.
+        max_seq_length: Maximum number of tokens to read per text in the probes (default: each model's own limit).
+        segmenter: Sentence splitter: punkt, or a callable.
         batch_size: Batch size for encoding.
-        device: Where to compute: cpu, cuda, cuda:1 or mps (default: a GPU, if there is one).
+        device: Device to compute on: cpu, cuda, cuda:1 or mps (default: a GPU if available).
         seed: Random seed of the samples, the draws and the intervals.
         progress: Show progress bars.
 
     Raises:
         DataError: The documents cannot be read, none has a label, or fewer than three can be split.
-        ConfigurationError: An option of the probes was given without ``label=``.
+        ConfigurationError: A probe option was given without ``label=``.
         ModelError: A model cannot be loaded.
 
     Example:
@@ -195,20 +197,20 @@ def _open_reader(source: DocumentSource, label: str | None) -> DocumentReader:
 
 
 def _select_labelled(documents: Sequence[Document], min_class_size: int = 1) -> list[Document]:
-    """Return the documents in classes of ``min_class_size`` or more, and warn about the others."""
+    """Return the documents in classes of ``min_class_size`` or more, and warn about those skipped."""
     rows = probe_rows(documents, min_class_size)
     if not rows:
-        raise DataError(f"A probe needs labels, and none of {len(documents):,} documents can be used: check label=.")
+        raise DataError(f"None of the {len(documents):,} documents has a label that a probe can use: check label=.")
     if len(rows) < len(documents):
-        reason = "have no label" + " or are the only one of their class" * (min_class_size > 1)
-        logger.warning("%d of %d documents %s: probes skip them.", len(documents) - len(rows), len(documents), reason)
+        reason = "have no label" + " or are alone in their class" * (min_class_size > 1)
+        logger.warning("%d of %d documents %s; probes skip them.", len(documents) - len(rows), len(documents), reason)
     return [documents[row] for row in rows]
 
 
 def _load_with_bases(
     names: Sequence[str], base: str | None, device: str | None
 ) -> tuple[dict[str, SentenceTransformer], dict[str, str]]:
-    """Load models and their bases; the base of a model that reads in chunks also reads in chunks."""
+    """Load models and their bases. If a model reads in chunks, its base is made to do the same."""
     from simlte_st.compat import readable_length
     from simlte_st.models.loading import load_model
     from simlte_st.modules.chunk_mean import can_read_in_chunks, chunk_length, to_chunk_mean
@@ -217,7 +219,7 @@ def _load_with_bases(
     for name in names:
         model_base = training_run(name).get("base") if base is None else base
         if base is None and model_base and local_folder(model_base) is None:  # never download what a file names
-            message = "%s was trained from %s, which is not on this machine: set base= for a verdict."
+            message = "%s was trained from %s, which is not on this machine. For a verdict, name it with base=."
             logger.warning(message, name, model_base)
         elif model_base is not None and name != base:
             bases[name] = model_base
@@ -233,11 +235,11 @@ def _load_with_bases(
 
 
 def _describe_change(name: str, base: str, models: Mapping[str, SentenceTransformer]) -> str:
-    """Return what distinguishes a model from the base that it was trained from; empty for another base."""
+    """Describe how a model differs from the base it was trained from; empty if ``base`` is a different model."""
     run = training_run(name)
     if run.get("base") != base.removesuffix(_IN_CHUNKS):
         return ""
-    # Encoders have the table of their latent semantic analysis; static models have it folded in.
+    # Encoders keep their latent semantic analysis in a table; in static models it is folded into the vectors.
     table, base_table = (getattr(models[key][-1], "table", None) for key in (name, base))
     if table is None and base_table is None:
         has_changed = bool(run.get("lsa"))

@@ -1,4 +1,4 @@
-"""Encode texts for evaluation, and evaluate a model in the Trainer without labels."""
+"""Encode texts for evaluation, and evaluate a model without labels during training."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ logger = logging.getLogger(__name__)
 
 @contextmanager
 def reading_at_most(model: SentenceTransformer, max_seq_length: int | None) -> Iterator[None]:
-    """Set ``model.max_seq_length`` inside a block and restore it afterwards."""
+    """Lower ``model.max_seq_length`` inside a ``with`` block and restore it afterwards."""
     own_limit = model.max_seq_length
     if max_seq_length is not None:
         check_value("max_seq_length", max_seq_length, Count)
         check_room(model, max_seq_length, f"max_seq_length={max_seq_length} tokens")
-        if own_limit is not None and not is_static(model):  # other models have no limit to set
+        if own_limit is not None and not is_static(model):  # the other models have no limit to lower
             model.max_seq_length = min(max_seq_length, readable_tokens(model) or max_seq_length)
     try:
         yield
@@ -46,9 +46,9 @@ def encode_texts(
     model: SentenceTransformer, texts: Sequence[str], *, max_seq_length: int | None = None,
     show_progress_bar: bool = False, bar_name: str = "Encoding", documents: int | None = None, batch_size: int = 32,
 ) -> Floats:  # fmt: skip
-    """Encode texts with the model's document prompt, as fast as ``simlte encode`` and to the same vectors.
+    """Encode texts with the model's document prompt: the same vectors as ``simlte encode``, at the same speed.
 
-    The bar counts ``documents`` (default: the number of texts).
+    The progress bar counts up to ``documents`` (default: the number of texts).
     """
     bar = reading_bar(model, bar_name, texts, documents=documents, show=show_progress_bar)
     with reading_at_most(model, max_seq_length), bar:
@@ -62,26 +62,26 @@ def encode_texts(
 
 
 class StructureEvaluator(BaseEvaluator):
-    """Evaluate a model without labels: do both halves of a held-out document have the same neighbours?
+    """Evaluate without labels whether both halves of a held-out document have the same neighbours.
 
-    It returns :func:`~simlte_st.evaluation.structure_agreement` as ``agreement`` (the primary metric), the ends ``low``
-    and ``high`` of its 95% interval, and ``documents``. In the Trainer it can select checkpoints
-    (``metric_for_best_model="eval_NAME_agreement"``) and stop early. ``last_result`` holds the full result of the last
-    call.
+    The metrics are the ``agreement`` (the primary metric; see :func:`~simlte_st.evaluation.structure_agreement`), the
+    ends ``low`` and ``high`` of its 95% interval, and the number of ``documents``. In the Trainer, the evaluator can
+    select checkpoints (``metric_for_best_model="eval_NAME_agreement"``) and stop training early. ``last_result`` holds
+    the full result of the last call.
 
-    The halves fit into the model's ``max_seq_length``. To compare models with different limits, use
+    The halves are short enough for the model's ``max_seq_length``. To compare models with different limits, use
     :func:`~simlte_st.evaluation.compare_halves`.
 
     Args:
         documents: Held-out documents that the model was not trained on: anything that ``read_documents`` takes or
             returns.
-        name: Name of the data set, a prefix of the metrics.
+        name: Name of the data set, used as a prefix of the metric names.
         neighbours: Number of nearest documents to compare.
         batch_size: Batch size for encoding.
-        max_seq_length: Maximum number of tokens to read from a text; None for the model's own limit.
-        seed: Random seed of the split and of the interval.
+        max_seq_length: Maximum number of tokens to read per text; None for the model's own limit.
+        seed: Random seed of the splits and the interval.
         show_progress_bar: Whether to show a progress bar while encoding.
-        write_csv: Whether to append each evaluation to a CSV file in the output path.
+        write_csv: Whether to append the metrics of each evaluation to a CSV file in the output path.
 
     Raises:
         DataError: Fewer than two documents can be split.
@@ -117,7 +117,7 @@ class StructureEvaluator(BaseEvaluator):
     def __call__(  # type: ignore[override]  # a SentenceTransformer, as in every evaluator of sentence-transformers
         self, model: SentenceTransformer, output_path: str | None = None, epoch: float = -1, steps: int = -1
     ) -> dict[str, float]:
-        """Return the metrics, log them, and write them to the CSV file."""
+        """Compute the metrics, log them, write them to the CSV file and return them."""
         with reading_at_most(model, self.max_seq_length):
             budget = view_budget(model)
         pairs = draw_halves(self.documents, budget, self.seed)
@@ -137,11 +137,11 @@ class StructureEvaluator(BaseEvaluator):
                     writer.writerow(["epoch", "steps", *metrics])
                 writer.writerow([epoch, steps, *metrics.values()])
         prefixed_metrics: dict[str, float] = self.prefix_name_to_metrics(metrics, self.name)
-        # The model card declares an int, but the Trainer passes the fractional epoch.
+        # The method is annotated with an int epoch, but the Trainer passes a fractional one.
         self.store_metrics_in_model_card_data(model, prefixed_metrics, epoch, steps)  # type: ignore[arg-type]
         return prefixed_metrics
 
     def get_config_dict(self) -> dict[str, object]:
-        """Return the settings, for the model card."""
+        """Return the settings for the model card."""
         names = ("neighbours", "max_seq_length", "seed")
         return {"documents": len(self.documents), **{name: getattr(self, name) for name in names}}

@@ -1,4 +1,4 @@
-"""Measures without labels: do both halves of a document have the same place among other documents?"""
+"""Measure without labels whether both halves of a document have the same place among other documents."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from simlte_st.words.sentences import Segmenter, make_segmenter, segment_documen
 logger = logging.getLogger(__name__)
 
 Neighbours: TypeAlias = tuple[Ints, Ints]
-"""Nearest documents of the first and of the second halves, each ``[N, count]``."""
+"""Nearest documents of the first halves and of the second halves, each of shape ``[N, count]``."""
 
 EVALUATION_EPOCH = -1
-"""Epoch of the evaluation views; no training run reaches it."""
+"""Epoch that seeds the evaluation views; no training run uses it."""
 
 NEIGHBOURS = 10
-"""Number of nearest documents to compare; see ``benchmarks/results/verdict.md``."""
+"""Number of nearest documents to compare; chosen in ``benchmarks/results/verdict.md``."""
 
 _VIEW = DocSplit()
 
@@ -36,16 +36,16 @@ _VIEW = DocSplit()
 def split_half_views(
     documents: DocumentSource, *, segmenter: str | Segmenter = "punkt", budget: int | None = None, seed: int = 0
 ) -> tuple[list[str], list[str]]:
-    """Split each document at random into two halves (DocSplit).
+    """Split each document's sentences at random into two halves (DocSplit).
 
     Args:
         documents: Documents that the models were not trained on: anything that ``read_documents`` takes or returns.
-        segmenter: How to split texts into sentences: ``"punkt"`` or a callable.
-        budget: Maximum length of a half in tokens, estimated from words to give the same texts for every tokenizer.
-        seed: Random seed of the split.
+        segmenter: Sentence splitter: ``"punkt"`` or a callable.
+        budget: Maximum length of a half in tokens, estimated from words to get the same texts for any tokenizer.
+        seed: Random seed of the splits.
 
     Returns:
-        First and second halves. Documents that cannot be split are skipped with a warning.
+        The first halves and the second halves. Documents that cannot be split are skipped with a warning.
 
     Raises:
         DataError: Fewer than two documents can be split.
@@ -55,7 +55,7 @@ def split_half_views(
 
 
 def load_splittable(source: DocumentSource, segmenter: str | Segmenter) -> list[SegmentedDocument]:
-    """Read and segment documents, and return those that can be split."""
+    """Read and segment documents, and return those that can be split into halves."""
     documents = list_documents(source)
     segmenter = make_segmenter(segmenter, lambda: (document.text for document in documents))
     usable = [document for document in segment_documents(documents, segmenter) if _VIEW.accepts(document)]
@@ -66,30 +66,30 @@ def load_splittable(source: DocumentSource, segmenter: str | Segmenter) -> list[
 
 
 def draw_halves(documents: Iterable[SegmentedDocument], budget: int | None, seed: int) -> list[ViewPair]:
-    """Draw halves of at most ``budget`` tokens; documents that cannot be split are skipped."""
+    """Split documents into halves of at most ``budget`` tokens, skipping those that cannot be split."""
     pairs = (draw_views(document, _VIEW, seed=seed, epoch=EVALUATION_EPOCH, budget=budget) for document in documents)
     return [pair for pair in pairs if pair is not None]
 
 
 def check_count(count: int) -> None:
-    """Check that there are at least two documents."""
+    """Check that there are enough documents for split-half retrieval."""
     if count < 2:
-        raise DataError(f"Split-half retrieval needs at least 2 documents that can be split; there are {count}.")
+        raise DataError(f"Split-half retrieval needs at least 2 documents that can be split, got {count}.")
 
 
 @dataclass(frozen=True, slots=True)
 class SplitHalfResult:
-    """Result of split-half retrieval, which searches for the second half of each document with its first half.
+    """Result of split-half retrieval, where the first half of each document is the query for its second half.
 
     Attributes:
-        top1: Share of documents whose other half ranks first.
-        top1_low: Lower end of its 95% bootstrap interval over documents.
-        top1_high: Upper end.
-        mrr: Mean reciprocal rank of the other half.
-        mrr_low: Lower end of its 95% bootstrap interval over documents.
-        mrr_high: Upper end.
+        top1: Fraction of documents whose second half ranks first.
+        top1_low: Lower end of the 95% bootstrap interval of ``top1`` over documents.
+        top1_high: Upper end of that interval.
+        mrr: Mean reciprocal rank of the second half.
+        mrr_low: Lower end of the 95% bootstrap interval of ``mrr`` over documents.
+        mrr_high: Upper end of that interval.
         documents: Number of documents N.
-        ranks: Rank of the other half for each document, from 1, shape ``[N]``, int64, for paired comparisons.
+        ranks: Rank of each document's second half, starting at 1 (shape ``[N]``, int64), for paired comparisons.
     """
 
     top1: float
@@ -102,15 +102,15 @@ class SplitHalfResult:
     ranks: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64), repr=False, compare=False)
 
     def metrics(self) -> dict[str, float]:
-        """Return the numbers by name."""
+        """Return the scores by metric name."""
         return {number.name: float(getattr(self, number.name)) for number in fields(self) if number.compare}
 
 
 def split_half_retrieval(a: ArrayLike, b: ArrayLike, seed: int = 0) -> SplitHalfResult:
-    """Retrieve row i of ``b`` with row i of ``a`` by cosine similarity.
+    """Retrieve row i of ``b`` by its cosine similarity to row i of ``a``, for every i.
 
-    Ties count as misses: the second half ranks behind all equally similar texts. A model that maps all texts to one
-    point, or a corpus of duplicates, therefore has a top-1 of 0 and an MRR of 1 / N.
+    Ties count as misses: the second half ranks behind all equally similar texts. A model that maps all texts to the
+    same vector therefore scores a top-1 of 0 and an MRR of 1 / N, and so does any model on a corpus of duplicates.
 
     Args:
         a: Embeddings of the first halves, shape ``[N, dim]``, N >= 2, any float dtype.
@@ -118,7 +118,7 @@ def split_half_retrieval(a: ArrayLike, b: ArrayLike, seed: int = 0) -> SplitHalf
         seed: Random seed of the bootstrap.
 
     Raises:
-        DataError: Shapes differ, N < 2, or a value is not finite.
+        DataError: The shapes differ, N is less than 2, or a value is not finite.
 
     Example:
         ::
@@ -130,7 +130,7 @@ def split_half_retrieval(a: ArrayLike, b: ArrayLike, seed: int = 0) -> SplitHalf
 
 
 def cosines_of_halves(first: ArrayLike, second: ArrayLike) -> CosineScores:
-    """Return the cosine scores of the first halves followed by the second halves."""
+    """Return cosine scores for the first halves followed by the second halves."""
     halves = np.asarray(first), np.asarray(second)
     if halves[0].shape != halves[1].shape:
         raise DataError(f"Both halves must have the same shape, got {halves[0].shape} and {halves[1].shape}.")
@@ -144,14 +144,14 @@ def ranks_of_halves(scores: PairScores) -> Ints:
     texts, ranks = np.arange(2 * count), np.empty(count, dtype=np.int64)
     for rows in row_blocks(count, count):
         block = scores.rows(texts[rows], texts[count:])
-        # Matrix products round the same dot product differently in different positions: without the tolerance, half of
-        # the ties would be won. The second half itself counts too, so ranks start from 1.
+        # Matrix products round equal dot products differently depending on their position, so without the tolerance
+        # about half of the ties would count as hits. The sum includes the second half itself, so ranks start at 1.
         ranks[rows] = (block >= block.diagonal(rows.start)[:, None] - scores.tolerance).sum(axis=1)
     return ranks
 
 
 def result_from_ranks(ranks: Ints, seed: int = 0) -> SplitHalfResult:
-    """Summarise ranks ``[N]`` with 95% bootstrap intervals over documents."""
+    """Compute top-1 and MRR from ranks ``[N]``, with 95% bootstrap intervals over documents."""
     hits, reciprocal = (ranks == 1).astype(np.float64), 1.0 / ranks
     top1, mrr = bootstrap_interval(hits, seed=seed), bootstrap_interval(reciprocal, seed=seed)
     return SplitHalfResult(float(hits.mean()), *top1, float(reciprocal.mean()), *mrr, documents=len(ranks), ranks=ranks)
@@ -159,14 +159,14 @@ def result_from_ranks(ranks: Ints, seed: int = 0) -> SplitHalfResult:
 
 @dataclass(frozen=True, slots=True)
 class StructureResult:
-    """Agreement of the two halves of documents on their nearest documents.
+    """Agreement between the two halves of each document on their nearest documents.
 
     Attributes:
-        agreement: Mean share of nearest documents that both halves have in common.
-        low: Lower end of its 95% bootstrap interval over documents.
-        high: Upper end.
+        agreement: Mean fraction of nearest documents that both halves have in common.
+        low: Lower end of the 95% bootstrap interval of ``agreement`` over documents.
+        high: Upper end of that interval.
         documents: Number of documents N.
-        scores: The share for each document, shape ``[N]``, float64, for paired comparisons.
+        scores: Agreement for each document (shape ``[N]``, float64), for paired comparisons.
     """
 
     agreement: float
@@ -176,27 +176,27 @@ class StructureResult:
     scores: NDArray[np.float64] = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
 
     def metrics(self) -> dict[str, float]:
-        """Return the numbers by name."""
+        """Return the scores by metric name."""
         return {number.name: float(getattr(self, number.name)) for number in fields(self) if number.compare}
 
 
 def structure_agreement(
     first: ArrayLike, second: ArrayLike, *, neighbours: int = NEIGHBOURS, seed: int = 0
 ) -> StructureResult:
-    """Compare the nearest documents of the first half of a document with those of its second half.
+    """Measure how many nearest documents the two halves of each document have in common.
 
-    First halves are compared with second halves of other documents, and vice versa, so that shared wording cannot cause
-    agreement. Unlike split-half retrieval, this measure is not optimised by contrastive training: the two halves of a
-    document are never compared.
+    First halves search among the second halves of other documents, and vice versa, so that shared wording cannot cause
+    agreement. Unlike split-half retrieval, this measure is not optimised by contrastive training, because the two
+    halves of a document are never compared with each other.
 
     Args:
         first: Embeddings of the first halves, shape ``[N, dim]``, N >= 3, any float dtype.
-        second: Embeddings of the second halves, in the same order.
-        neighbours: Number of nearest documents; at most a third of the other documents.
+        second: Embeddings of the second halves, in the same order and of the same shape.
+        neighbours: Number of nearest documents to compare, limited to a third of the other documents.
         seed: Random seed of the bootstrap.
 
     Raises:
-        DataError: Fewer than three documents, different shapes, or a value that is not finite.
+        DataError: There are fewer than three documents, the shapes differ, or a value is not finite.
 
     Example:
         ::
@@ -208,16 +208,16 @@ def structure_agreement(
 
 
 def agreement_of_scores(scores: PairScores, *, neighbours: int = NEIGHBOURS, seed: int = 0) -> StructureResult:
-    """Return :func:`structure_agreement` for scores of ``2 N`` texts: first halves, then second halves."""
+    """Return the :func:`structure_agreement` for scores of ``2 N`` texts: first halves, then second halves."""
     count, firsts, seconds = _half_rows(scores.size // 2, neighbours)
     return summarise(_overlap(_nearest(scores, firsts, seconds, count), _nearest(scores, seconds, firsts, count)), seed)
 
 
 def neighbours_by_words(first: Sequence[str], second: Sequence[str], *, neighbours: int = NEIGHBOURS) -> Neighbours:
-    """Return the documents nearest to each half by words: for first halves among first halves, and so on.
+    """Return the nearest documents of each half by words, searching only among halves of the same side.
 
-    Similarity is the cosine of TF-IDF vectors over words that occur in at least two halves, without stop words. A half
-    that shares words with fewer documents has -1 in place of the missing neighbours.
+    Similarity is the cosine of TF-IDF vectors over the words that occur in at least two halves, without stop words. If
+    a half shares words with too few documents, the missing neighbours are -1.
     """
     count, firsts, seconds = _half_rows(len(first), neighbours)
     try:
@@ -228,9 +228,9 @@ def neighbours_by_words(first: Sequence[str], second: Sequence[str], *, neighbou
 
 
 def words_agreement(first: ArrayLike, second: ArrayLike, words: Neighbours, *, seed: int = 0) -> StructureResult:
-    """Compare the nearest documents of one half with those of the other half by words.
+    """Measure how far the nearest documents of one half by embedding match those of the other half by words.
 
-    Halves that have the same neighbours because of style or length, not topic, score low here.
+    A model whose neighbours reflect style or length rather than topic scores low here.
     """
     scores = cosines_of_halves(first, second)
     count = words[0].shape[1]
@@ -243,21 +243,21 @@ def words_agreement(first: ArrayLike, second: ArrayLike, words: Neighbours, *, s
 
 
 def similarity_agreement(first: ArrayLike, second: ArrayLike, *, seed: int = 0) -> StructureResult:
-    """Correlate the similarities of a document's first half to all others with those of its second half.
+    """Correlate the similarities of a document's first half to other documents with those of its second half.
 
-    First halves are compared with first halves, second with second, by cosine. The mean of either side is subtracted
-    first, because a shared mean would make all similarities agree. All documents count, not only the nearest, which
-    shows whether groups stay together.
+    First halves are compared with first halves and second halves with second halves, by cosine. The mean vector of each
+    side is subtracted first, because a shared mean would make all similarities agree. All documents count, not only the
+    nearest ones, so the correlation also shows whether groups of documents stay together.
 
     Args:
         first: Embeddings of the first halves, shape ``[N, dim]``, N >= 3, any float dtype.
-        second: Embeddings of the second halves, in the same order.
+        second: Embeddings of the second halves, in the same order and of the same shape.
         seed: Random seed of the bootstrap.
 
     Returns:
-        The result, whose ``scores`` and ``agreement`` are Pearson correlations, -1 to 1.
+        The result; its ``scores`` and ``agreement`` are Pearson correlations, from -1 to 1.
     """
-    size = cosines_of_halves(first, second).size // 2  # checks both
+    size = cosines_of_halves(first, second).size // 2  # checks both arrays
     _half_rows(size, 1)
     sides = [np.asarray(half, dtype=np.float64) for half in (first, second)]
     sides = [unit_rows(side - side.mean(axis=0)) for side in sides]
@@ -272,12 +272,12 @@ def similarity_agreement(first: ArrayLike, second: ArrayLike, *, seed: int = 0) 
 
 
 def summarise(scores: NDArray[np.float64], seed: int = 0) -> StructureResult:
-    """Return the mean of scores ``[N]`` with its interval."""
+    """Return the mean of scores ``[N]`` and its 95% interval."""
     return StructureResult(float(scores.mean()), *bootstrap_interval(scores, seed=seed), len(scores), scores)
 
 
 def _half_rows(size: int, neighbours: int) -> tuple[int, Ints, Ints]:
-    """Return the number of neighbours to compare, and the rows of first and of second halves."""
+    """Return the number of neighbours to compare, the rows of first halves and the rows of second halves."""
     check_count(size)
     if size < 3:
         raise DataError("Comparing neighbours needs at least 3 documents.")
@@ -285,7 +285,7 @@ def _half_rows(size: int, neighbours: int) -> tuple[int, Ints, Ints]:
 
 
 def _nearest(scores: PairScores, queries: Ints, candidates: Ints, count: int) -> Ints:
-    """Return the nearest other documents of each half, or -1 where it has nothing in common with more documents."""
+    """Return the nearest other documents of each half, filled up with -1 if it has something in common with too few."""
     blocks = []
     for rows in row_blocks(len(queries), len(queries)):
         block = np.array(scores.rows(queries[rows], candidates), dtype=np.float64)
@@ -296,6 +296,6 @@ def _nearest(scores: PairScores, queries: Ints, candidates: Ints, count: int) ->
 
 
 def _overlap(first: Ints, second: Ints) -> NDArray[np.float64]:
-    """Return the share of neighbours that both sides have in common, for each document; -1 does not count."""
+    """Return the fraction of neighbours that both sides have in common, per document, ignoring -1."""
     counts = [len(np.intersect1d(a[a >= 0], b)) for a, b in zip(first, second, strict=True)]
     return np.array(counts) / float(first.shape[1])

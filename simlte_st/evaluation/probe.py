@@ -1,4 +1,4 @@
-"""Probe frozen embeddings with classifiers: on all labels, or on several draws of a few labels per class."""
+"""Probe frozen embeddings with classifiers trained on all labels, or on several draws of a few per class."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ from simlte_st.models.vectors import Ints, check_embeddings, row_blocks
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-# Anything that NumPy converts to a float array [n, dim], or a SciPy sparse matrix (which has no type stubs).
+# Anything that NumPy converts to a float array [n, dim], or a SciPy sparse matrix (SciPy has no type stubs).
 Rows: TypeAlias = Any
 
 
 Fit: TypeAlias = Callable[[Rows, Ints, int], ClassifierMixin]
-"""Fits a classifier with scikit-learn's ``predict`` to embeddings and class numbers, with a seed."""
+"""Function of embeddings, class numbers and a seed that returns a fitted scikit-learn classifier."""
 
 INVERSE_L2 = (1.0, 10.0, 100.0, 1000.0)
-"""Candidates for ``C`` of the logistic regression."""
+"""Candidate values of ``C``, the inverse L2 regularisation strength of the logistic regression."""
 
 _MAX_ROWS_TO_CHOOSE = 2000
-"""Maximum number of training rows for choosing ``C``: more rows take minutes and lead to the same choice."""
+"""Maximum number of training rows used to choose ``C``; more rows take minutes and lead to the same choice."""
 
 _FOLDS = 3
 
 RESAMPLES = 1000
-"""Number of bootstrap resamples of few-shot scores."""
+"""Number of bootstrap resamples for few-shot scores."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """Scores of a probe on the test part.
+    """Scores of a probe on the test texts.
 
     Attributes:
-        accuracy: Share of test texts with the right class.
-        macro_f1: Unweighted mean of the F1 scores of the classes in the test labels or predictions.
+        accuracy: Fraction of test texts classified correctly.
+        macro_f1: Unweighted mean F1 of the classes that occur in the test labels or the predictions.
         test: Class numbers of the test texts, shape ``[n_test]``, int64.
         predicted: Predicted class numbers, shape ``[n_test]``, int64.
     """
@@ -69,8 +69,8 @@ def fit_probe(
 ) -> ProbeResult:
     """Train a classifier on frozen embeddings and score it on held-out ones.
 
-    The classifier is scikit-learn's ``LogisticRegression``. Its ``C`` is chosen by cross-validation: on embeddings of
-    length 1, scikit-learn's default of 1 would predict only the largest class.
+    The classifier is scikit-learn's ``LogisticRegression``. Its ``C`` is chosen by cross-validation, because with
+    scikit-learn's default of 1 and embeddings of length 1 it would predict only the largest class.
 
     Args:
         train_x: Training embeddings, shape ``[n_train, dim]``, any float dtype, or a SciPy sparse matrix.
@@ -78,9 +78,9 @@ def fit_probe(
         test_x: Test embeddings, shape ``[n_test, dim]``.
         test_y: Test labels. Classes without training examples count as misses.
         seed: Random seed of the cross-validation, or of ``fit``.
-        inverse_l2: ``C`` of the logistic regression; None to choose it.
-        fit: Function that fits another classifier, such as an MLP, to embeddings and class numbers, with a seed.
-        bar: Progress bar to advance by the rows of each logistic regression.
+        inverse_l2: ``C`` of the logistic regression; None to choose it by cross-validation.
+        fit: Function that fits a different classifier, such as an MLP, given embeddings, class numbers and a seed.
+        bar: Progress bar, advanced by the number of rows each logistic regression is fitted to.
 
     Raises:
         DataError: A value is not finite, or there are fewer than two classes.
@@ -109,15 +109,15 @@ def fit_probe(
 
 
 def _project(train: Rows, test: Rows) -> tuple[NDArray[np.float64], Iterable[NDArray[np.float64]]]:
-    """Project sparse rows onto the span of the training rows, where a logistic regression's weights lie.
+    """Project sparse rows onto the span of the training rows, which contains the weights of a logistic regression.
 
-    With few rows of many words, this fits the same classifier 50 times as fast. The test rows, which become dense, come
-    in blocks.
+    For few rows with many features, the same classifier is then fitted 50 times as fast. The test rows become dense
+    and are yielded in blocks.
     """
     train, test = train.astype(np.float64), test.astype(np.float64)
     squares, axes = np.linalg.eigh((train @ train.T).toarray())
     in_span = squares >= 1e-10 * squares[-1]
-    basis = axes[:, in_span] / np.sqrt(squares[in_span].clip(1e-10))  # all are 0 if no text has a word
+    basis = axes[:, in_span] / np.sqrt(squares[in_span].clip(1e-10))  # all squares are 0 if no text has a word
     blocks = row_blocks(test.shape[0], train.shape[0])
     return (train @ train.T) @ basis, ((test[rows] @ train.T) @ basis for rows in blocks)
 
@@ -125,7 +125,7 @@ def _project(train: Rows, test: Rows) -> tuple[NDArray[np.float64], Iterable[NDA
 def choose_inverse_l2(x: Rows, y: Ints, seed: int = 0, bar: tqdm | None = None) -> float:
     """Return the smallest ``C`` with the best accuracy in three-fold cross-validation."""
     rows = np.random.default_rng(seed).permutation(len(y))[:_MAX_ROWS_TO_CHOOSE]
-    # The i-th row of a class is in fold i modulo the number of folds.
+    # The i-th row of each class goes to fold i modulo the number of folds.
     order = rows[np.argsort(y[rows], kind="stable")]
     starts = np.searchsorted(y[order], y[order])
     folds = (np.arange(len(order)) - starts) % _FOLDS
@@ -139,7 +139,7 @@ def choose_inverse_l2(x: Rows, y: Ints, seed: int = 0, bar: tqdm | None = None) 
 
 
 def _fit_logistic(inverse_l2: float, x: Rows, y: Ints, bar: tqdm | None) -> LogisticRegression:
-    with warnings.catch_warnings():  # about regression targets, with one or two examples per class
+    with warnings.catch_warnings():  # few examples per class look like regression targets
         warnings.filterwarnings("ignore", "The number of unique classes is greater than")
         # Unscaled embeddings often need more than scikit-learn's 100 iterations.
         classifier = LogisticRegression(C=inverse_l2, max_iter=2000).fit(x, y)
@@ -149,7 +149,7 @@ def _fit_logistic(inverse_l2: float, x: Rows, y: Ints, bar: tqdm | None) -> Logi
 
 
 def count_fitted_rows(rows: int) -> int:
-    """Return how many rows :func:`fit_probe` fits in total, including the folds that choose ``C``."""
+    """Return the number of rows :func:`fit_probe` fits in total, including the folds used to choose ``C``."""
     return rows + len(INVERSE_L2) * (_FOLDS - 1) * min(rows, _MAX_ROWS_TO_CHOOSE)
 
 
@@ -158,7 +158,7 @@ class FewShotResult:
     """Scores of a few-shot probe over several draws.
 
     Attributes:
-        draws: The result of each draw. With the same labels, shots and seed, draw i of two models uses the same texts,
+        draws: Result of each draw. Given the same labels, shots and seed, draw i uses the same texts for all models,
             for paired comparisons.
     """
 
@@ -166,11 +166,11 @@ class FewShotResult:
 
     @property
     def macro_f1(self) -> float:
-        """Mean macro-F1 of the draws."""
+        """Mean macro-F1 over the draws."""
         return float(np.mean([draw.macro_f1 for draw in self.draws]))
 
     def metrics(self) -> dict[str, float]:
-        """Return mean and sample standard deviation of both scores; the deviation of a single draw is NaN."""
+        """Return mean and sample standard deviation of accuracy and macro-F1; the deviation is NaN for one draw."""
         metrics = {}
         for name in ("accuracy", "macro_f1"):
             scores = np.array([getattr(draw, name) for draw in self.draws])
@@ -179,9 +179,9 @@ class FewShotResult:
         return metrics
 
     def resamples(self, seed: int = 0) -> NDArray[np.float64]:
-        """Return the macro-F1 of bootstrap resamples of both test texts and draws (Efron, 1979).
+        """Return the macro-F1 of bootstrap resamples (Efron, 1979) of both test texts and draws.
 
-        Resampling draws alone gives intervals that are too narrow, because all draws share their test texts.
+        Resampling only the draws would give intervals that are too narrow, because all draws share their test texts.
         """
         return resampled_macro_f1([(slice(None), draw) for draw in self.draws], len(self.draws[0].test), seed)
 
@@ -189,13 +189,13 @@ class FewShotResult:
         """Return a 95% bootstrap interval of the mean macro-F1, or of its difference from ``base``.
 
         Raises:
-            DataError: ``base`` has different test texts or another number of draws.
+            DataError: ``base`` has different test texts or a different number of draws.
         """
         scores = self.resamples(seed)
         if base is not None:
             test, draws = self.draws[0].test, [*self.draws, *base.draws]
             if len(base.draws) != len(self.draws) or any(not np.array_equal(draw.test, test) for draw in draws):
-                raise DataError("Probes can only be compared with the same test texts and number of draws.")
+                raise DataError("Probes can only be compared on the same test texts and with the same number of draws.")
             scores = scores - base.resamples(seed)
         low, high = np.quantile(scores, [0.025, 0.975])
         return float(low), float(high)
@@ -204,7 +204,7 @@ class FewShotResult:
 def resampled_macro_f1(
     draws: Sequence[tuple[Ints | slice, ProbeResult]], texts: int, seed: int = 0
 ) -> NDArray[np.float64]:
-    """Return the macro-F1 of resamples of draws and texts; each draw has its test rows among the texts."""
+    """Return the macro-F1 of resamples of draws and texts; each draw comes with the rows of its test texts."""
     rng, count = np.random.default_rng(seed), len(draws)
     scores = np.empty((RESAMPLES, count))
     for rows in row_blocks(RESAMPLES, texts):
@@ -216,7 +216,7 @@ def resampled_macro_f1(
 
 
 def macro_f1(weights: NDArray[np.float64], test: Ints, predicted: Ints) -> NDArray[np.float64]:
-    """Return the macro-F1 of weighted texts, as scikit-learn defines it."""
+    """Return macro-F1 for each row of text weights, as defined by scikit-learn."""
     classes = np.arange(max(test.max(), predicted.max()) + 1)
     is_test, is_predicted = test[:, None] == classes, predicted[:, None] == classes
     hits = weights @ (is_test & is_predicted)
@@ -236,19 +236,19 @@ def few_shot_probe(
     seed: int = 0,
     **settings: Any,
 ) -> FewShotResult:
-    """Fit probes on ``shots`` examples per class, ``draws`` times, and score each on the whole test set.
+    """Fit ``draws`` probes, each on ``shots`` random examples per class, and score each on the whole test set.
 
-    DocSplit (2023, appendix A.1) uses 5 or 10 examples per class and averages 10 repetitions.
+    The DocSplit paper (2023, appendix A.1) uses 5 or 10 examples per class and averages 10 repetitions.
 
     Args:
         train_x: Embeddings to draw from, shape ``[n_train, dim]``, or a SciPy sparse matrix.
-        train_y: Their labels.
+        train_y: Labels of ``train_x``.
         test_x: Test embeddings, shape ``[n_test, dim]``.
-        test_y: Their labels.
+        test_y: Labels of ``test_x``.
         shots: Number of examples per class.
-        draws: Number of repetitions.
-        seed: Random seed of the draws; draw i uses ``seed + i`` for its probe.
-        **settings: Further settings of :func:`~simlte_st.evaluation.fit_probe`, which may also raise its errors.
+        draws: Number of draws.
+        seed: Random seed of the draws; the probe of draw i uses ``seed + i``.
+        **settings: Further settings of :func:`~simlte_st.evaluation.fit_probe`, whose errors may also be raised.
     """
     x = train_x if hasattr(train_x, "tocsr") else np.asarray(train_x)
     results = []

@@ -1,4 +1,4 @@
-"""Score the similarity of texts by embeddings or by words (TF-IDF), and compute bootstrap intervals of means."""
+"""Score the similarity of texts by embeddings or words (TF-IDF), and compute bootstrap intervals of means."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from simlte_st.words.analyzer import extract_features
 from simlte_st.words.languages import check_language
 
 LEVEL, RESAMPLES = 0.95, 2000
-"""Coverage and number of resamples of an interval."""
+"""Coverage of a bootstrap interval, and number of resamples."""
 
 
 class PairScores(Protocol):
@@ -27,9 +27,9 @@ class PairScores(Protocol):
 
     Attributes:
         size: Number of texts.
-        tolerance: Scores within this difference count as equal, because matrix products round the same dot product
-            differently in different positions.
-        unrelated: Highest score of texts that have nothing in common.
+        tolerance: Maximum difference between scores that count as equal; matrix products round equal dot products
+            differently depending on their position.
+        unrelated: Score of texts that have nothing in common; related texts score higher.
     """
 
     size: int
@@ -37,7 +37,7 @@ class PairScores(Protocol):
     unrelated: float
 
     def rows(self, queries: Ints, others: Ints) -> NDArray[Any]:
-        """Return the scores of all queries ``[q]`` with all other texts ``[n]``, shape ``[q, n]``."""
+        """Return the scores of every query ``[q]`` with every other text ``[n]``, shape ``[q, n]``."""
         ...
 
     def pairs(self, pairs: Ints) -> NDArray[Any]:
@@ -49,7 +49,7 @@ class CosineScores:
     """Cosine similarity of embeddings.
 
     Args:
-        embeddings: Shape ``[size, dim]``, any float dtype.
+        embeddings: Embeddings of the texts, shape ``[size, dim]``, any float dtype.
 
     Raises:
         DataError: The array is not two-dimensional, is empty, or has a value that is not finite.
@@ -62,12 +62,12 @@ class CosineScores:
         self._set_rows(unit_rows(embeddings))
 
     def _set_rows(self, rows: Any) -> None:
-        """Store rows of length 1, an array or a SciPy sparse matrix."""
+        """Store rows of length 1, as an array or a SciPy sparse matrix."""
         self._rows = rows
         self.size: int = rows.shape[0]
 
     def rows(self, queries: Ints, others: Ints) -> NDArray[np.float64]:
-        """Return the scores of all queries with all other texts."""
+        """Return the scores of every query with every other text."""
         scores = self._rows[queries] @ self._rows[others].T
         return np.asarray(scores.toarray() if issparse(scores) else scores)
 
@@ -79,28 +79,28 @@ class CosineScores:
 
 
 def fit_tfidf(texts: Sequence[str], *, stop_words: Sequence[str] = (), **settings: Any) -> TfidfVectorizer:
-    """Fit scikit-learn's TF-IDF vectorizer with sublinear term frequencies; its rows have length 1.
+    """Fit scikit-learn's TF-IDF vectorizer, which uses sublinear term frequencies and returns rows of length 1.
 
-    The features come from :func:`~simlte_st.words.analyzer.extract_features`. A text without words has a row of zeros.
+    Features come from :func:`~simlte_st.words.analyzer.extract_features`. A text without words gets a row of zeros.
 
     Args:
-        texts: The texts.
-        stop_words: ISO 639-1 codes of the languages whose stop words are removed.
+        texts: Texts to fit on.
+        stop_words: ISO 639-1 codes of languages whose stop words to remove.
         **settings: Further settings of the vectorizer.
     """
     return _fit(TfidfVectorizer.fit, texts, stop_words, settings)
 
 
 def tfidf_rows(texts: Sequence[str], *, stop_words: Sequence[str] = (), **settings: Any) -> Any:
-    """Return the TF-IDF rows of texts, fitted on the texts themselves."""
+    """Return the TF-IDF rows of texts, fitted on the same texts."""
     return _fit(TfidfVectorizer.fit_transform, texts, stop_words, settings)
 
 
 @check_arguments
 def tfidf_parts(train: Sequence[str], test: Sequence[str]) -> tuple[Any, Any]:
-    """Return the TF-IDF rows of training and test texts, with vocabulary and idf from the training texts.
+    """Return the TF-IDF rows of training and test texts, with the vocabulary and idf of the training texts.
 
-    Few-shot probes, too, use vocabulary and idf of all training texts: these need no labels.
+    Even few-shot probes use the vocabulary and idf of all training texts, because these need no labels.
     """
     vectorizer = fit_tfidf(train)
     rows = vectorizer.transform([*train, *test])
@@ -119,13 +119,12 @@ class TfidfScores(CosineScores):
     """Cosine similarity of TF-IDF vectors with sublinear term frequencies.
 
     Args:
-        texts: The texts; vocabulary and idf are fitted on them.
-        **settings: Settings of :func:`fit_tfidf`. English papers are retrieved best with ``stop_words=["en"],
-            min_df=2``.
+        texts: Texts to score, on which the vocabulary and idf are fitted.
+        **settings: Settings of :func:`fit_tfidf`. For English papers, ``stop_words=["en"], min_df=2`` retrieves best.
 
     Raises:
         DataError: The texts contain no words.
-        ConfigurationError: There are no stop words for a language.
+        ConfigurationError: A language in ``stop_words`` is not supported.
     """
 
     unrelated = 0.0
@@ -146,7 +145,7 @@ def bootstrap_interval(values: ArrayLike, seed: int = 0) -> tuple[float, float]:
         Lower and upper end of the interval.
 
     Raises:
-        DataError: Fewer than two values.
+        DataError: There are fewer than two values.
     """
     data = np.asarray(values, dtype=np.float64)
     if data.ndim != 1 or len(data) < 2:

@@ -23,40 +23,41 @@ logger = logging.getLogger(__name__)
 Label = str | int
 
 MIN_CLASS_SIZE = 4
-"""Minimum size of a class for a probe on held-out documents: two to learn from, two to score."""
+"""Minimum class size for a probe on held-out documents: two documents to train on, two to score on."""
 
 TRAIN, TEST, NEITHER = 0, 1, -1
 
 
 def number_labels(train: Sequence[Label], test: Sequence[Label]) -> tuple[Ints, Ints]:
-    """Return the class numbers of training and test labels.
+    """Convert training and test labels to class numbers.
 
-    Classes that occur only in the test labels come last: no probe can predict them, so they count as misses.
+    Classes that occur only in the test labels get the highest numbers; no probe can predict them, so they count as
+    misses.
     """
     if len(train) == 0 or len(test) == 0:
         raise DataError(f"A probe needs training and test labels, got {len(train)} and {len(test)}.")
     train, test = plain_labels(train), plain_labels(test)
     classes = sorted(set(train))
     if len(classes) < 2:
-        raise DataError(f"A probe needs at least two classes in the training labels, got {classes}.")
+        raise DataError(f"A probe needs training labels of at least two classes, got {classes}.")
     numbers = {label: number for number, label in enumerate([*classes, *sorted(set(test) - set(classes))])}
     train_numbers, test_numbers = ([numbers[label] for label in labels] for labels in (train, test))
     return np.array(train_numbers, dtype=np.int64), np.array(test_numbers, dtype=np.int64)
 
 
 def list_labels(labels: Sequence[Label], limit: int = 10) -> str:
-    """Return the first labels as text, with the number of the remaining ones."""
+    """List the first labels in a string, followed by the number of remaining labels."""
     remaining = len(labels) - limit
     return ", ".join(map(str, labels[:limit])) + (f" and {remaining} more" if remaining > 0 else "")
 
 
 def warn_of_classes(train: Sequence[Label], test: Sequence[Label], shots: int) -> None:
-    """Warn about classes with fewer than ``shots`` training examples, or none."""
+    """Warn about classes with fewer than ``shots`` training examples or none at all."""
     counts = Counter(plain_labels(train))
     if small := [f"{label} ({count})" for label, count in sorted(counts.items()) if count < shots]:
         logger.warning("Classes with fewer than %d examples, all used in each draw: %s", shots, list_labels(small))
     if unseen := sorted(set(plain_labels(test)) - set(counts)):
-        message = "%d of the test classes have no training example and count as misses: %s"
+        message = "%d of the test classes have no training examples and count as misses: %s"
         logger.warning(message, len(unseen), list_labels(unseen))
 
 
@@ -65,7 +66,7 @@ def plain_labels(labels: Sequence[Label]) -> list[Label]:
     values = np.asarray(list(labels))
     if values.dtype.kind not in "Uiub":
         raise DataError(
-            "Labels must be all strings or all integers: convert them, and leave out documents without a label."
+            "Labels must be all strings or all integers. Convert them, and leave out documents without a label."
         )
     plain: list[Label] = values.tolist()
     return plain
@@ -75,10 +76,10 @@ def plain_labels(labels: Sequence[Label]) -> list[Label]:
 def stratified_split(
     classes: NDArray[np.int32], keys: Ints, test_share: Annotated[float, Interval(gt=0, lt=1)], seed: Seed
 ) -> NDArray[np.int8]:
-    """Assign each document to :data:`TRAIN`, :data:`TEST` or :data:`NEITHER`, with the same share of every class.
+    """Assign each document to :data:`TRAIN`, :data:`TEST` or :data:`NEITHER`, with the same test share in every class.
 
-    The seed and the texts determine the order of a class, whose first documents form the test set. So the split does
-    not depend on the order of the documents, and duplicates in a class stay together.
+    Each class is ordered by a hash of text and seed, and its first documents form the test set. The split therefore
+    does not depend on the order of the documents, and duplicates within a class stay together.
     """
     split = np.where(classes >= 0, TRAIN, NEITHER).astype(np.int8)
     hashes = _mix(keys, seed)
@@ -91,16 +92,17 @@ def stratified_split(
 
 
 def _test_size(hashes: NDArray[np.uint64], share: float) -> int:
-    """Return the number of test documents of a class, adjusted to keep duplicates together."""
+    """Return the number of test documents in a class, adjusted to keep duplicates together."""
     size = min(round(len(hashes) * share), len(hashes) - 1)
-    ends = np.flatnonzero(hashes[1:] != hashes[:-1]) + 1  # sizes that keep duplicates together
+    # Possible sizes: those that do not split a group of duplicates.
+    ends = np.flatnonzero(hashes[1:] != hashes[:-1]) + 1
     if size < 1 or not len(ends):
         return 0
     return int(ends[min(int(np.searchsorted(ends, size)), len(ends) - 1)])
 
 
 def _mix(keys: Ints, seed: int) -> NDArray[np.uint64]:
-    """Hash keys with the seed, by SplitMix64's finaliser: a bijection, so distinct keys stay distinct."""
+    """Hash keys and seed with SplitMix64's finaliser, a bijection that keeps distinct keys distinct."""
     salt = int.from_bytes(hashlib.blake2b(str(seed).encode(), digest_size=8).digest(), "big")
     hashes = keys.view(np.uint64) ^ np.uint64(salt)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
@@ -110,13 +112,14 @@ def _mix(keys: Ints, seed: int) -> NDArray[np.uint64]:
 
 @check_arguments
 def sample_documents(documents: Iterable[Document], most: Plural, seed: Seed) -> list[Document]:
-    """Draw a random sample of documents, in their original order. Labelled documents are drawn first.
+    """Draw a random sample of documents, labelled documents first, and keep their original order.
 
-    A reader is read twice, to count and to draw; only the sample is held in memory.
+    A reader is read twice, once to count the documents and once to collect the sample; only the sample is kept in
+    memory.
 
     Args:
         documents: A list of documents, or a reader.
-        most: Maximum size of the sample.
+        most: Maximum number of documents in the sample.
         seed: Random seed of the sample.
     """
     rows = set(sample_labelled_first([bool(document.label) for document in documents], most, seed))
@@ -125,14 +128,14 @@ def sample_documents(documents: Iterable[Document], most: Plural, seed: Seed) ->
 
 @check_arguments
 def sample_rows(count: CountOrZero, size: Plural, seed: Seed) -> list[int]:
-    """Return up to ``size`` distinct random numbers below ``count``, ascending."""
+    """Return up to ``size`` distinct random numbers below ``count``, in ascending order."""
     if count <= size:
         return list(range(count))
     return sorted(np.random.default_rng(seed).choice(count, size=size, replace=False).tolist())
 
 
 def sample_labelled_first(has_label: Sequence[bool], size: int, seed: int) -> list[int]:
-    """Return up to ``size`` random rows, ascending; unlabelled ones only if there are too few labelled ones."""
+    """Return up to ``size`` random rows in ascending order; unlabelled rows only if too few rows are labelled."""
     mask = np.array(has_label, dtype=bool)
     labelled_rows, unlabelled_rows = np.flatnonzero(mask), np.flatnonzero(~mask)
     sample = labelled_rows[sample_rows(len(labelled_rows), size, seed)]
@@ -148,8 +151,8 @@ def split_by_label(
     """Split labelled documents into a training and a test set, stratified by class; duplicates stay together.
 
     Args:
-        documents: The labelled documents.
-        test_share: Share of test documents, in (0, 1).
+        documents: Labelled documents.
+        test_share: Fraction of the documents for the test set, above 0 and below 1.
         seed: Random seed of the split.
 
     Returns:
@@ -173,18 +176,18 @@ def split_by_label(
 def divide_rows(
     texts: Sequence[str], labels: Sequence[Label], test_share: float, seed: int
 ) -> tuple[list[int], list[int]]:
-    """Return the rows of training and test set; see :func:`stratified_split`."""
+    """Return the rows of the training set and of the test set; see :func:`stratified_split`."""
     names, classes, counts = np.unique(plain_labels(labels), return_inverse=True, return_counts=True)
     if singletons := names[counts < 2].tolist():
         raise DataError(
             f"The documents cannot be split by class: {len(singletons)} of the classes have only one document "
-            f"({list_labels(singletons)}). Leave these out, or set test_data= to score on other documents."
+            f"({list_labels(singletons)}). Leave out these classes, or set test_data= to documents to score on."
         )
     keys = np.array([text_key(text) for text in texts], dtype=np.int64)
     split = stratified_split(classes.astype(np.int32), keys, test_share, seed)
     train, test = (np.flatnonzero(split == part).tolist() for part in (TRAIN, TEST))
     if not test:
-        raise DataError("The documents cannot be split by class: the documents of each class are duplicates.")
+        raise DataError("The documents cannot be split by class: all documents in each class are duplicates.")
     return train, test
 
 
@@ -192,12 +195,12 @@ def warn_of_duplicates(train: Iterable[str], test: Sequence[str]) -> None:
     """Warn about test texts that duplicate a training text."""
     keys = set(map(text_key, train))
     if duplicates := sum(text_key(text) in keys for text in test):
-        message = "%d of %d test texts are duplicates of training texts: scores will be too high."
+        message = "%d of %d test texts are duplicates of training texts, so scores will be too high."
         logger.warning(message, duplicates, len(test))
 
 
 def probe_rows(documents: Sequence[Document], min_class_size: int = MIN_CLASS_SIZE) -> list[int]:
-    """Return the rows of the documents in classes that are large enough for a probe."""
+    """Return the rows of documents whose class is large enough for a probe."""
     labels = [document.label for document in documents]
     counts = Counter(labels)
     return [row for row, label in enumerate(labels) if label and counts[label] >= min_class_size]
@@ -208,7 +211,7 @@ def document_labels(documents: Sequence[Document]) -> list[str]:
     labels = [document.label for document in documents if document.label is not None]
     if len(labels) < len(documents):
         raise DataError(
-            f"{len(documents) - len(labels)} of {len(documents)} documents have no label: set label_column=, and leave "
+            f"{len(documents) - len(labels)} of {len(documents)} documents have no label. Set label_column=, and leave "
             "out documents without a label."
         )
     return labels
@@ -219,13 +222,13 @@ def draw_shots(labels: Sequence[Any], shots: Count, draw: CountOrZero, seed: See
     """Draw ``shots`` examples of each class without replacement.
 
     Args:
-        labels: The labels to draw from, strings or integers.
-        shots: Number of examples per class; of smaller classes, all examples.
-        draw: Number of the draw, from 0. Draws are independent.
-        seed: Random seed; the draws also depend on the labels.
+        labels: Labels to draw from, strings or integers.
+        shots: Number of examples per class; smaller classes are used whole.
+        draw: Number of the draw, starting at 0; draws are independent of each other.
+        seed: Random seed; the draw also depends on the labels.
 
     Returns:
-        Indices into ``labels``, ascending.
+        Indices into ``labels``, in ascending order.
 
     Raises:
         DataError: The labels mix strings and integers.

@@ -9,12 +9,12 @@ _SIGNED_ZERO = re.compile(r"[+-](?=0\.0+(?!\d))")
 
 
 def in_interval(mean: float, low: float, high: float) -> str:
-    """Format a difference and its interval with signs, without a sign for zero."""
+    """Format a difference and its interval with signs, except for zero."""
     return _SIGNED_ZERO.sub("", f"{mean:+.1f} [{low:+.1f}, {high:+.1f}]")
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table; the first column is aligned left, the others right."""
+    """Return a Markdown table with the first column left-aligned and the others right-aligned."""
     widths = [max(map(len, cells)) for cells in zip(header, *rows, strict=True)]
     formats = [f"{{:{'>' if column else '<'}{width}}}" for column, width in enumerate(widths)]
     lines = ["| " + " | ".join(formats).format(*cells) + " |" for cells in [header, *rows]]

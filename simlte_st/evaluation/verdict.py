@@ -1,4 +1,4 @@
-"""Decide whether training helped, from documents alone and from labels if there are any."""
+"""Decide whether training helped, from the documents alone or also from labels."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ if TYPE_CHECKING:
 Word = Literal["helped", "hurt", "no clear difference", "too few documents"]
 
 RECORD_FILE = Path(__file__).with_name("verdict_record.json")
-"""Regression of the verdict and its record on unseen runs, written by ``python -m benchmarks.bank.page``."""
+"""The verdict's regression and its track record on unseen runs, written by ``python -m benchmarks.bank.page``."""
 
 MIN_DOCUMENTS = 30
-"""Minimum number of documents for a verdict (``benchmarks/results/verdict.md``)."""
+"""Minimum number of documents for a verdict, chosen in ``benchmarks/results/verdict.md``."""
 
 LIKELY = 0.7
 """Minimum probability for the verdict "helped"."""
 
-NO_RECORD = "The probability behind this was fitted to trained models and their bases, not to other differences."
+NO_RECORD = "This probability was fitted to trained models and their bases, not to other kinds of differences."
 """Caveat for comparisons other than that of a trained model with its base."""
 
 MAX_ERRORS = 10.0
-"""Limit of a difference in standard errors."""
+"""Largest absolute difference in standard errors; larger ones are clipped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Paired difference of one measure between two models.
+    """Paired difference between two models in one measure.
 
     Attributes:
-        base: Mean of the base.
-        model: Mean of the model.
+        base: Mean score of the base.
+        model: Mean score of the model.
         mean: Mean difference, model minus base.
-        low: Lower end of its 95% bootstrap interval.
-        high: Upper end.
+        low: Lower end of the 95% bootstrap interval of ``mean``.
+        high: Upper end of that interval.
     """
 
     base: float
@@ -58,7 +58,7 @@ class Difference:
 
     @classmethod
     def of(cls, base: ArrayLike, model: ArrayLike, seed: int = 0) -> Difference:
-        """Return the difference of values that are paired by document or by draw."""
+        """Return the difference between scores that are paired by document or by draw."""
         before, after = np.asarray(base, dtype=np.float64), np.asarray(model, dtype=np.float64)
         low, high = bootstrap_interval(after - before, seed=seed)
         return cls(float(before.mean()), float(after.mean()), float((after - before).mean()), low, high)
@@ -70,17 +70,17 @@ class Difference:
 
     @property
     def in_errors(self) -> float:
-        """Mean difference in standard errors, limited to [-10, 10]."""
+        """Mean difference in standard errors, clipped to [-10, 10]."""
         return in_errors(self.mean, self.low, self.high)
 
     def in_points(self) -> list[str]:
-        """Return base, model and difference with its interval, in percent."""
+        """Return the base's mean, the model's mean, and the difference with its interval, in percent."""
         difference = in_interval(100 * self.mean, 100 * self.low, 100 * self.high)
         return [f"{100 * self.base:.1f}", f"{100 * self.model:.1f}", difference]
 
 
 def in_errors(mean: float, low: float, high: float) -> float:
-    """Return a difference in standard errors, limited to [-10, 10]."""
+    """Return a mean difference in standard errors, clipped to [-10, 10]."""
     error = (high - low) / (2 * 1.96)
     return 0.0 if error <= 0 else float(np.clip(mean / error, -MAX_ERRORS, MAX_ERRORS))
 
@@ -89,23 +89,23 @@ def in_errors(mean: float, low: float, high: float) -> float:
 class Verdict:
     """Verdict on whether a model is better than its base.
 
-    Without labels, it cannot know what the vectors will be used for. Both models must read the same number of tokens,
-    because agreement grows with the tokens read.
+    Without labels, the verdict cannot take into account what the vectors will be used for. Both models must read the
+    same number of tokens, because agreement rises with the number of tokens read.
 
     Attributes:
-        structure: Agreement of the halves of held-out documents on their neighbours, paired by document
+        structure: Agreement between the halves of held-out documents on their neighbours, paired by document
             (:func:`~simlte_st.evaluation.structure_agreement`).
-        words: Agreement of the neighbours of one half with those of the other half by words, paired by document.
+        words: Agreement between the neighbours of one half and those of the other half by words, paired by document.
         split_half: Reciprocal rank of the other half of a document, paired by document
             (:func:`~simlte_st.evaluation.split_half_retrieval`).
         documents: Number of documents.
-        probe: Macro-F1 with few labelled documents per class, with an interval over documents and draws; None without
-            labels.
-        scored: Number of labelled documents on which the probe was scored.
-        similarities: Agreement of the halves on their similarities to other documents, for static models, which have
-            their own regression and record (:func:`~simlte_st.evaluation.halves.similarity_agreement`); None for
-            encoders.
-        change: What distinguishes the model from its base, such as ``"training"``; empty if unknown.
+        probe: Macro-F1 of probes on a few labelled documents per class, with an interval over documents and draws; None
+            without labels.
+        scored: Number of labelled documents on which the probes were scored.
+        similarities: Agreement between the halves on their similarities to other documents
+            (:func:`~simlte_st.evaluation.halves.similarity_agreement`), for static models, which have their own
+            regression and record; None for encoders.
+        change: The change that led from the base to the model, such as ``"training"``; empty if unknown.
     """
 
     structure: Difference
@@ -119,11 +119,11 @@ class Verdict:
 
     @property
     def probability(self) -> float:
-        """Probability, estimated from documents alone, that the model is better by labels.
+        """Probability that labels would call the model better, estimated from documents alone.
 
-        A logistic regression on three differences in standard errors, fitted to the labels of our benchmark
-        (``benchmarks/results/verdict.md``). For static models it uses only the difference of similarities, in points,
-        because almost any training raises the other measures.
+        It comes from a logistic regression on three differences in standard errors, fitted to the labels of our
+        benchmark (``benchmarks/results/verdict.md``). For static models, the regression uses only the difference in
+        similarities, in percentage points, because almost any training raises the other measures.
         """
         if self.similarities is not None:
             return predict_probability([100 * self.similarities.mean], static=True)
@@ -132,17 +132,17 @@ class Verdict:
 
     @property
     def signs(self) -> set[int]:
-        """The signs of documents and probe: 1 for a better model, -1 for a worse one, otherwise 0.
+        """The signs given by documents and by the probe: 1 if the model is better, -1 if it is worse, otherwise 0.
 
-        Documents say "better" if :attr:`probability` is at least :data:`LIKELY`, and "worse" if the halves of a
-        document clearly agree on fewer neighbours (static models: less on similarities).
+        By its documents, a model is better if :attr:`probability` is at least :data:`LIKELY`, and worse if the halves
+        of a document clearly agree on fewer neighbours (for static models: agree less on similarities).
         """
         documents = 1 if self.probability >= LIKELY else min((self.similarities or self.structure).sign, 0)
         return {documents, 0 if self.probe is None or self.scored < MIN_DOCUMENTS else self.probe.sign}
 
     @property
     def word(self) -> Word:
-        """The verdict of documents and probe; ``"no clear difference"`` if they contradict each other."""
+        """The verdict from documents and probe; ``"no clear difference"`` if the two contradict each other."""
         if self.documents < MIN_DOCUMENTS:
             return "too few documents"
         if self.signs in ({1, -1}, {0}):
@@ -150,25 +150,25 @@ class Verdict:
         return "helped" if 1 in self.signs else "hurt"
 
     def summary(self, longer: bool = False) -> str:
-        """Return the verdict as text; ``longer`` adds the record of encoders with longer training."""
+        """Return the verdict as text; ``longer`` adds the track record for longer training of encoders."""
         differences = (self.structure, self.words, self.split_half, self.similarities, self.probe)
         if all(difference is None or difference.low == difference.high == 0 for difference in differences):
-            return "Model and base give the same results on these documents."
+            return "The model and its base give the same results on these documents."
         subject = f"{self.change.capitalize()} {self.word}: the" if self.change else "The"
         whether = f"whether {self.change} helped" if self.change else "whether the model is better than its base"
-        minimum = f"and {MIN_DOCUMENTS} are needed."
+        minimum = f"at least {MIN_DOCUMENTS} are needed."
         lines = [
             {
                 "helped": f"{subject} model is probably better than its base.",
                 "hurt": f"{subject} model is probably worse than its base.",
                 "no clear difference": f"It is not clear {whether}.",
-                "too few documents": f"Too few documents to tell {whether}: {self.documents}, {minimum}",
+                "too few documents": f"Too few documents to tell {whether}: {self.documents}; {minimum}",
             }[self.word]
         ]
         if self.probe is not None and self.scored < MIN_DOCUMENTS:
-            lines.append(f"Too few labelled documents for a probe: {self.scored}, {minimum}")
+            lines.append(f"Too few labelled documents for a probe: {self.scored}; {minimum}")
         elif self.word == "too few documents":
-            pass  # the first line says it
+            pass  # the first line already says so
         elif self.probe is None:
             is_static = self.similarities is not None
             lines.append(record_in_words(self.probability, is_static) if self.change == "training" else NO_RECORD)
@@ -177,7 +177,7 @@ class Verdict:
         elif self.signs == {1, -1}:
             lines.append(
                 "Documents and labels contradict each other: documents alone call the model better with probability "
-                f"{self.probability:.0%}, but its probe differs by {self.probe.in_points()[-1]} points."
+                f"{self.probability:.0%}, but its probe score changed by {self.probe.in_points()[-1]} points."
             )
         return " ".join(lines)
 
@@ -220,7 +220,7 @@ def is_between(probability: float, low: float, high: float) -> bool:
 
 
 def record_in_words(probability: float, static: bool = False) -> str:
-    """Return the record of benchmark runs with a similar probability, as a sentence."""
+    """Return the track record of benchmark runs with a similar probability, as a sentence."""
     bins = _record(static)["calibration"]
     [bin_] = [runs for runs in bins if is_between(probability, runs["from"], runs["to"])]
     runs = format_count(bin_["better"] + bin_["unclear"] + bin_["worse"], "run")
@@ -231,13 +231,13 @@ def record_in_words(probability: float, static: bool = False) -> str:
 
 
 def is_longer(steps: int, tokens: int | None) -> bool:
-    """Return whether a training run is longer than almost all runs to which the verdict was fitted."""
+    """Return whether a training run is longer than almost all runs that the verdict was fitted to."""
     longer = _record()["longer"]
     return steps > longer["steps"] or tokens is None or tokens > longer["tokens"]
 
 
 def longer_in_words() -> str:
-    """Return the record of the verdict for longer training runs, as a sentence."""
+    """Return the verdict's track record for longer training runs, as a sentence."""
     longer = _record()["longer"]
     runs = longer["better"] + longer["unclear"] + longer["worse"]
     return (
@@ -259,13 +259,13 @@ def give_verdict(
     Args:
         base: Result of :func:`~simlte_st.evaluation.compare_halves` for the base.
         model: Result for the model, from the same call.
-        probes: Few-shot probes of base and model, with the same draws.
+        probes: Few-shot probe results of the base and the model, with the same draws.
         seed: Random seed of the intervals.
-        change: What distinguishes the model from its base, for the summary; empty if unknown.
+        change: The change that led from the base to the model, for the summary; empty if unknown.
 
     Raises:
-        DataError: The probes have different documents or draws, a result is that of TF-IDF, only one model is static,
-            or the models read different numbers of tokens.
+        DataError: The probes have different documents or draws, a result is TF-IDF's, only one model is static, or the
+            models read different numbers of tokens.
 
     Example:
         ::
@@ -296,14 +296,14 @@ def why_incomparable(base: HalvesComparison, model: HalvesComparison) -> str | N
     """Return why two models cannot be compared without labels, or None if they can."""
     if (base.similarities is None) != (model.similarities is None):
         return (
-            "One model is static and the other an encoder. Documents alone cannot tell which is better; a probe with "
+            "One model is static and the other is an encoder. Documents alone cannot tell which is better; a probe on "
             "labels can."
         )
     if base.reads == model.reads:
         return None
     base_reads, model_reads = ("all" if reads is None else f"{reads:,}" for reads in (base.reads, model.reads))
     return (
-        f"The base reads {base_reads} tokens of a text and the model {model_reads}. Agreement grows with the tokens "
-        "read, so a verdict needs the same number for both. Compare them with a probe on labels, or set the same "
-        "max_seq_length for both."
+        f"Maximum tokens read per text: {base_reads} by the base, {model_reads} by the model. Agreement rises with the "
+        "tokens read, so a verdict needs the same limit for both. Compare the two with a probe on labels, or set the "
+        "same max_seq_length for both."
     )

@@ -1,6 +1,6 @@
 """Show a corpus on one page: topics, a map, and near-duplicates.
 
-The names are in ``__init__.pyi``.
+``__init__.pyi`` lists the public names.
 """
 
 import lazy_loader

@@ -1,7 +1,7 @@
-"""Analyse the vectors of a corpus: topics and their names, a map, and each document's nearest documents.
+"""Analyse the vectors of a corpus: find and name topics, lay out a map, and find each document's neighbours.
 
-The number of topics is the one on which random halves of documents agree best. Topics are named by the terms that are
-more frequent in their documents than elsewhere.
+The number of topics is chosen so that random halves of the documents agree best. Each topic is named by the terms that
+are more frequent in its documents than elsewhere.
 """
 
 from __future__ import annotations
@@ -31,51 +31,51 @@ from simlte_st.words.analyzer import is_stop_word, normal, plain_words, word_to_
 from simlte_st.words.languages import UNSPACED, LanguageFinder
 
 NUMBERS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 40, 50, 60)
-"""Candidate numbers of topics."""
+"""Numbers of topics to try."""
 
 NONE = -1
-"""Number for documents without a topic."""
+"""Topic number of documents without a topic."""
 
 _MIN_TOPIC_SIZE = 10  # minimum mean number of sampled documents per topic
-_STARTS = 3  # k-means runs, of which the best is kept
+_STARTS = 3  # number of k-means runs; the best one is kept
 
 WORDS = 4
-"""Terms in a name."""
+"""Maximum number of terms in the name of a topic."""
 
-_MAX_CHARACTERS = 5_000  # characters read per document
+_MAX_CHARACTERS = 5_000  # maximum number of characters read per document
 _VOCABULARY = 50_000
-# A block of "Name: value" lines at the start of a text, as in front matter and e-mails.
+# Block of "Name: value" lines at the start of a text, such as front matter or e-mail headers.
 _HEADER = regex.compile(r"\A\s*(?:---\n)?(?:[\w-]+:.*\n(?:[ \t]+\S.*\n)*+){2,}+(?:---)?\s*\n(?=\s*\S)")
-_MARKUP = regex.compile(  # addresses, targets of links, directives and roles of reStructuredText
+_MARKUP = regex.compile(  # URLs, e-mail addresses, link targets, and reStructuredText directives and roles
     r"(?:https?://|www\.)\S+|\S+@\S+\.\S+|(?<=\])\([^()\s]*\)|(?m:^\s*\.\. [\w-]+::)|:[\w:-]+:(?=`)"
 )
 _BREAK = regex.compile(r"(?V1)\n\s*\n|[[\p{P}\p{S}]--[-'\u2019_@/&+#.]]+|\.(?=\s)|(?<!\S)[-+#/.]+(?=\s)|[-.]{2,}")
 _UNIT = rf"(?!\p{{M}})[{UNSPACED}]\p{{M}}*"
-_SYLLABLE = regex.compile(rf"(?V1)[[{UNSPACED}]--\p{{Han}}]\p{{M}}*")  # means nothing by itself
+_SYLLABLE = regex.compile(rf"(?V1)[[{UNSPACED}]--\p{{Han}}]\p{{M}}*")  # one such character means nothing by itself
 _PAIR = regex.compile(rf"({_UNIT}) (?={_UNIT})")
 
 NEAREST = 10
-"""Nearest documents shown for each document."""
+"""Number of nearest documents shown for each document."""
 
 MAX_TSNE_DOCUMENTS = 20_000
-"""Maximum number of documents laid out by t-SNE; others get the median position of their nearest neighbours."""
+"""Maximum number of documents in t-SNE; each remaining one is placed at the median of its nearest neighbours."""
 
-_DIMENSIONS = 50  # to which PCA reduces vectors before t-SNE
+_DIMENSIONS = 50  # number of dimensions kept by PCA before t-SNE
 _PERPLEXITY = 30.0
-_ITERATIONS = 500  # as trustworthy as the usual 1,000 for 5,000 documents, in half the time
-_PLACING_NEIGHBOURS = 5  # whose median is the position of a document outside the sample
-_TRUST_DOCUMENTS = 3_000  # sample for trustworthiness
+_ITERATIONS = 500  # for 5,000 documents, as trustworthy as the usual 1,000 in half the time
+_PLACING_NEIGHBOURS = 5  # neighbours that determine the position of a document outside the sample
+_TRUST_DOCUMENTS = 3_000  # sample size for measuring trustworthiness
 
 
 @dataclass(frozen=True, slots=True)
 class Stability:
-    """Agreement of halves of documents on a number of topics.
+    """Agreement between document halves for a given number of topics.
 
     Attributes:
         number: Number of topics.
-        shared: Mutual information of the halves' topics above chance, in bits (Vinh, Epps and Bailey, 2010). It is not
-            normalised, because that would favour few topics.
-        agreement: Adjusted mutual information: 0 is chance; 1 means that both halves of every document agree.
+        shared: Mutual information between the halves' topics, minus that expected by chance, in bits (Vinh, Epps and
+            Bailey, 2010). It is not normalised, because normalisation would favour few topics.
+        agreement: Adjusted mutual information: 0 for chance, 1 if both halves of every document have the same topic.
     """
 
     number: int
@@ -84,16 +84,17 @@ class Stability:
 
     @property
     def worth(self) -> float:
-        """Bits times agreement: bits alone favour many topics, agreement alone favours few."""
+        """Shared bits times agreement: the bits alone would favour many topics, agreement alone few."""
         return max(self.shared, 0.0) * max(self.agreement, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """The topic of each document, numbered from the largest, or :data:`NONE`.
+    """Topics of the documents, numbered from the largest topic.
 
-    ``centres`` have length 1 and the shape ``[topics, dimension]``; ``cosines`` compare each document with its nearest
-    centre. Empty topics are dropped, so there may be fewer than ``stability.number``.
+    ``by_document`` holds the topic of each document, or :data:`NONE`; ``centres`` the topics' centres (shape
+    ``[topics, dimension]``), normalised to length 1; ``cosines`` the cosine of each document to its nearest centre.
+    Empty topics are dropped, so there may be fewer than ``stability.number``.
     """
 
     by_document: Ints
@@ -117,18 +118,18 @@ def find_topics(
 ) -> Topics:
     """Cluster documents into topics.
 
-    First and second halves of documents are clustered separately. The number of topics is the one for which the topic
-    of one half predicts that of the other best (:attr:`Stability.worth`). A document gets a topic if its halves would
-    probably share one: with a probability at least half-way from chance to certainty. This probability is learned from
-    the sampled documents, by the margin between the two nearest centres.
+    First and second halves of documents are clustered separately, and the number of topics is chosen so that the topic
+    of one half best predicts the topic of the other (:attr:`Stability.worth`). A document gets a topic only if its
+    halves would probably share one, with a probability at least halfway between chance and certainty. This probability
+    is fitted on the sampled documents, as a function of the margin between the two nearest centres.
     """
     distinct = _count_distinct(vectors)
     if distinct < 2:
         raise DataError("The model encodes all documents as the same vector, so they have no topics.")
     if len(halves.rows) < _MIN_TOPIC_SIZE:
         raise DataError(
-            f"Only {len(halves.rows)} documents can be split into halves, which takes two words; topics need at least "
-            f"{_MIN_TOPIC_SIZE}."
+            f"Only {len(halves.rows)} documents have two words or more and can be split into halves; topics need at "
+            f"least {_MIN_TOPIC_SIZE}."
         )
     max_number = max(2, min(distinct, len(halves.rows) // _MIN_TOPIC_SIZE))
     numbers = [size for size in NUMBERS if size <= max_number] if number is None else [min(number, distinct)]
@@ -139,19 +140,19 @@ def find_topics(
     nearest, cosines, margins = _nearest_centres(vectors, centres)
     nearest[margins < _min_margin(halves, centres, margins)] = NONE
     sizes = np.bincount(nearest[nearest >= 0], minlength=len(centres))
-    order = np.argsort(-sizes, kind="stable")  # from the largest topic; empty ones are dropped
+    order = np.argsort(-sizes, kind="stable")  # largest topic first; empty topics are dropped
     by_document = np.where(nearest >= 0, np.argsort(order)[nearest], NONE)
     return Topics(by_document, centres[order[: np.count_nonzero(sizes)]], cosines, best)
 
 
 def _count_distinct(vectors: Floats) -> int:
-    """Count vectors that differ by more than rounding; among many thousands, a few may be missed."""
+    """Count vectors that differ by more than rounding errors; of many thousands, it may miss a few."""
     projections = vectors @ np.random.default_rng(0).normal(size=vectors.shape[1])
     return 1 + int(np.count_nonzero(np.diff(np.sort(projections)) > 1e-5))
 
 
 def _nearest_centres(vectors: Floats, centres: Floats) -> tuple[Ints, Floats, Floats]:
-    """Return each vector's nearest centre, its cosine, and the margin to the second cosine."""
+    """Return each vector's nearest centre, the cosine to it, and its margin over the second nearest centre."""
     cosines = vectors @ centres.T
     best = np.sort(cosines, axis=1)[:, -2:]
     return cosines.argmax(axis=1), best[:, 1], best[:, 1] - best[:, 0]
@@ -168,7 +169,7 @@ def _stability(halves: HalfVectors, number: int, seed: int) -> Stability:
 
 
 def _min_margin(halves: HalfVectors, centres: Floats, margins: Floats) -> float:
-    """Return the smallest margin at which the halves of a document probably share a topic."""
+    """Return the smallest margin at which both halves of a document probably have the same topic."""
     first, second = (_nearest_centres(side, centres)[0] for side in (halves.first, halves.second))
     agree = first == second
     if agree.all():
@@ -181,13 +182,13 @@ def _min_margin(halves: HalfVectors, centres: Floats, margins: Floats) -> float:
 
 
 def topic_terms(texts: Sequence[str], topics: Ints, count: int, language: str | None = None) -> list[list[str]]:
-    """Return up to :data:`WORDS` words or word pairs for each of ``count`` topics, by class-based TF-IDF.
+    """Return up to :data:`WORDS` words or word pairs for each of ``count`` topics, using class-based TF-IDF.
 
-    A term's weight is the share of the topic's documents that contain it, times the logarithm of the ratio of this
-    share to the share in all other documents. BERTopic's sums of counts ranked general words such as "said" first on
-    BBC News. Stop words of each document's language, header lines, URLs, e-mail addresses and markup are ignored. The
-    words of a pair are adjacent, without punctuation or a stop word between them. In scripts without spaces, the terms
-    are pairs of characters, and single Chinese characters.
+    A term's weight is the share of the topic's documents that contain it, times the logarithm of the ratio between this
+    share and the share of all other documents. BERTopic's weights, which sum counts, ranked general words such as
+    "said" first on BBC News. Stop words in each document's language, header lines, URLs, e-mail addresses and markup
+    are ignored. The words of a pair are adjacent, with no punctuation or stop word between them. In scripts written
+    without spaces, the terms are character pairs and single Chinese characters.
 
     References:
         Grootendorst, "BERTopic: Neural topic modeling with a class-based TF-IDF procedure", 2022.
@@ -218,7 +219,7 @@ def topic_terms(texts: Sequence[str], topics: Ints, count: int, language: str | 
 
 
 def _phrases(text: str, language: str) -> Iterator[str]:
-    """Return the words and pairs of words that can name a text."""
+    """Yield the words and word pairs of a text that can be part of a topic's name."""
     for phrase in _BREAK.split(text):
         previous = ""
         for word in map(normal, plain_words(phrase)):
@@ -233,7 +234,7 @@ def _phrases(text: str, language: str) -> Iterator[str]:
 
 
 def _heaviest(terms: NDArray[np.str_], weights: NDArray[np.float64], language: str) -> list[str]:
-    """Return the terms with the largest weights, without repeating a stem."""
+    """Return the terms with the largest weights, using each stem only once."""
     names: list[str] = []
     for index in np.argsort(-weights, kind="stable")[: 10 * WORDS]:
         if weights[index] <= 0 or len(names) == WORDS:
@@ -255,10 +256,10 @@ def _stems(term: str, language: str) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A map: the positions of documents, shape ``[documents, 2]``, and its trustworthiness.
+    """Map of the documents: their positions (shape ``[documents, 2]``) and the map's trustworthiness.
 
-    Trustworthiness is 1 if the ten nearest documents on the map are also the ten nearest by cosine; documents that are
-    far away by cosine lower it (Venna and Kaski, 2001). It is measured on up to 3,000 documents.
+    Trustworthiness (Venna and Kaski, 2001) is 1 if the ten nearest documents on the map are always the ten nearest by
+    cosine, and lower the farther away they are by cosine. It is measured on up to 3,000 documents.
     """
 
     places: Floats
@@ -269,14 +270,14 @@ def lay_out(vectors: Floats, *, seed: int = 0, progress: bool = False) -> Layout
     """Lay out documents on a map with t-SNE.
 
     References:
-        van der Maaten and Hinton, "Visualizing Data using t-SNE", 2008. On 20,000 documents, PaCMAP is 20 times faster
-        but less trustworthy: .86 against .92.
+        van der Maaten and Hinton, "Visualizing Data using t-SNE", 2008. On 20,000 documents, PaCMAP is 20 times faster,
+        but its trustworthiness is only 0.86, compared with 0.92 for t-SNE.
     """
     count = len(vectors)
     components = PCA(min(_DIMENSIONS, count - 1, vectors.shape[1]), random_state=seed).fit_transform(vectors)
     sample = np.array(sample_rows(count, MAX_TSNE_DOCUMENTS, seed))
     with progress_bar("Laying out the map", 1, unit="map", show=progress) as bar:
-        perplexity = min(_PERPLEXITY, (len(sample) - 1) / 3)  # scikit-learn needs less than the number of documents
+        perplexity = min(_PERPLEXITY, (len(sample) - 1) / 3)  # scikit-learn requires less than the number of documents
         tsne = TSNE(perplexity=perplexity, init="pca", max_iter=_ITERATIONS, random_state=seed)
         places = np.empty((count, 2), dtype=np.float32)
         places[sample] = sample_places = tsne.fit_transform(components[sample])
@@ -287,12 +288,12 @@ def lay_out(vectors: Floats, *, seed: int = 0, progress: bool = False) -> Layout
             places[unplaced] = np.median(sample_places[neighbours], axis=1)
         bar.update(1)
     rows = sample_rows(count, _TRUST_DOCUMENTS, seed)
-    nearest = min(NEAREST, (len(rows) - 1) // 2)  # must be less than half of the documents
+    nearest = min(NEAREST, (len(rows) - 1) // 2)  # scikit-learn requires less than half of the documents
     return Layout(places, float(trustworthiness(vectors[rows], places[rows], n_neighbors=nearest, metric="cosine")))
 
 
 def nearest_documents(vectors: Floats, *, progress: bool = False) -> tuple[Ints, Floats]:
-    """Return the rows and cosines of each document's nearest other documents, by exact search."""
+    """Return the rows and cosines of each document's nearest neighbours, found by exact search."""
     count = len(vectors)
     shape = count, min(NEAREST, count - 1)
     neighbours, cosines = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.float32)

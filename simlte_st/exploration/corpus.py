@@ -1,4 +1,4 @@
-"""Load the corpus of a page: documents with their columns and vectors, and random halves of a sample."""
+"""Load the corpus for a page: documents with columns and vectors, and random halves of a sample."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from simlte_st.search.encoder import Encoder, is_index
 from simlte_st.words.sentences import make_segmenter, segment_documents
 
 TABLE_COLUMNS = ("id", "x", "y", "topic", "topic_name", "copy_group", "text")
-"""Columns of the table. A source column with one of these names gets a ``_`` appended."""
+"""Columns of the table; source columns with one of these names get ``_`` appended."""
 
 MIN_DOCUMENTS = 10
-"""Minimum number of documents."""
+"""Minimum number of documents in a corpus."""
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedCorpus:
     """Documents with their columns and vectors.
 
-    ``vectors`` have length 1 and the shape ``[documents, dimension]``. ``reading`` is None for an index, ``index`` for
-    a source.
+    ``vectors`` (shape ``[documents, dimension]``) are normalised to length 1. ``reading`` is None if the documents come
+    from an index; otherwise ``index`` is None.
     """
 
     name: str
@@ -55,13 +55,13 @@ def open_corpus(
     model: ModelSource | Index, reader: DocumentReader | None, index_model: ModelSource | None = None, *,
     title: str | None = None, batch_size: int = 32, device: str | None = None, progress: bool = True,
 ) -> tuple[EncodedCorpus, Encoder]:  # fmt: skip
-    """Encode the documents of a reader with a model, or open an index if there is no reader."""
+    """Encode a reader's documents with a model, or open an index if there is no reader."""
     if reader is None:
         index = model if isinstance(model, Index) else Index.open(os.fspath(model), index_model, device)  # type: ignore[arg-type]
         return _index_corpus(index, title), index.encoder
     if isinstance(model, Index) or is_index(model):
         raise ConfigurationError(
-            f"{model} is an index and has its own documents: leave out the source, or give a model."
+            f"{model} is an index, which has its own documents: leave out the source, or give a model instead."
         )
     encoder = Encoder(model, device)
     documents = list(with_progress_bar(reader, "Reading", show=progress))
@@ -87,7 +87,7 @@ def _index_corpus(index: Index, title: str | None) -> EncodedCorpus:
 
 
 def _columns_and_titles(documents: Sequence[Document], name: str, title: str | None) -> tuple[list[Column], list[str]]:
-    """Return the columns, renamed where the table has the name, and the titles."""
+    """Return the columns, renamed if the table already uses their name, and the titles."""
     if len(documents) < MIN_DOCUMENTS:
         raise DataError(
             f"{name} has {format_count(len(documents), 'document')}; topics and a map need at least {MIN_DOCUMENTS}."
@@ -110,7 +110,7 @@ def _encode(encoder: Encoder, texts: Sequence[str], bar: str, batch_size: int, p
 
 @dataclass(frozen=True, slots=True)
 class HalfVectors:
-    """Vectors of two random halves of sampled documents: rows ``[sample]``, vectors ``[sample, dimension]``."""
+    """Vectors (``[sample, dimension]``) of two random halves of sampled documents, and the documents' rows."""
 
     rows: Ints
     first: Floats
@@ -123,8 +123,8 @@ def encode_halves(
 ) -> HalfVectors:  # fmt: skip
     """Split up to ``max_documents`` documents into two random halves and return their vectors.
 
-    If most of them have several passages in the index, a half is the mean of random passages. Otherwise DocSplit splits
-    the sentences, and both halves are encoded.
+    If most of the documents have several passages in the index, the vector of a half is the mean vector of half of the
+    passages, chosen at random. Otherwise, DocSplit splits the sentences and both halves are encoded.
     """
     rows = sample_rows(len(corpus.documents), max_documents, seed)
     if corpus.index is not None and corpus.index.parts:
@@ -142,7 +142,7 @@ def encode_halves(
 
 
 def _split_passages(passages: Mapping[int, Floats], seed: int) -> HalfVectors:
-    """Return the mean vectors of two random halves of each document's passages."""
+    """Split each document's passages at random into two halves and return the mean vectors."""
     rng, means = np.random.default_rng(seed), []
     for vectors in passages.values():
         halves = np.array_split(rng.permutation(len(vectors)), 2)

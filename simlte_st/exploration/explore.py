@@ -1,4 +1,4 @@
-"""Explore a corpus: write a page and a table with topics, a map, and near-duplicates."""
+"""Explore a corpus: write a page and a table with its topics, map and near-duplicates."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ else:
     ModelOrIndex = ModelSource
 
 MAX_HALVES = 1_000
-"""Maximum number of documents that are split into halves to choose the number of topics."""
+"""Maximum number of documents to split into halves for choosing the number of topics."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExploreReport:
-    """The result of :func:`explore`.
+    """Result of :func:`explore`.
 
     Attributes:
         page: Path of the page.
         table: Path of the table.
         documents: Number of documents.
-        topics: Name and number of documents of each topic.
+        topics: Name of each topic and its number of documents.
         none: Number of documents without a topic.
-        stability: Agreement of document halves on this number of topics.
-        trustworthiness: How well the map keeps neighbours, from 0 to 1.
-        copies: Number of exact and near-duplicates of an earlier document.
-        reading: Report of reading the documents; None for an index.
+        stability: Agreement between document halves for this number of topics.
+        trustworthiness: How well the map preserves neighbours, from 0 to 1.
+        copies: Number of documents that are exact or near-duplicates of an earlier document.
+        reading: Report on the documents read and skipped; None for an index.
     """
 
     page: str
@@ -56,7 +56,7 @@ class ExploreReport:
     reading: ReadReport | None = None
 
     def summary(self) -> str:
-        """Return a summary of a few lines."""
+        """Return a summary in a few lines."""
         lines = [
             f"{self.documents:,} documents in {len(self.topics)} topics, {self.none:,} in none (halves agree by "
             f"{self.stability.agreement:.2f}); {self.copies:,} duplicates; the map's trustworthiness is "
@@ -90,41 +90,43 @@ def explore(
 ) -> ExploreReport:
     """Write a page with the topics, map and near-duplicates of a corpus, and a table.
 
-    Memory holds the documents and their vectors. Encoding takes most of the time: for a large corpus, build an index
-    first, which can be resumed, and explore that. An index with passages needs no more encoding; otherwise the halves
-    of up to a thousand documents are encoded to choose the number of topics.
+    The documents and their vectors are held in memory. Encoding takes most of the time, so for a large corpus, first
+    build an index, which can be resumed, and explore the index. An index with passages needs no further encoding;
+    otherwise, halves of up to a thousand documents are encoded to choose the number of topics.
 
     Args:
-        model: Folder or name of a model, or a loaded one, for the documents of ``source=``. Or an index, or its folder.
-        source: Anything that :func:`~simlte_st.data.read_documents` takes or returns; None for an index.
-        output: Path of the page, ending in .html. The table has the same name with .parquet: id, x, y, topic (-1 for
-            none), topic_name, copy_group (the id of its first document), text, and all columns of the source.
+        model: Model to encode the documents of ``source=`` (a folder, a name or a loaded model); or an index or its
+            folder.
+        source: Documents: anything :func:`~simlte_st.data.read_documents` takes or returns; None for an index.
+        output: Path of the page, ending in .html. The table has the same name, ending in .parquet, and the columns id,
+            x, y, topic (-1 for none), topic_name, copy_group (id of the first document in a group of duplicates), text,
+            and all columns of the source.
         index_model: Model of the index, if the model has been moved.
-        title: Column of titles (default: title, headline, subject or name, or the first line of each document).
+        title: Column of titles (default: title, headline, subject or name; otherwise the first line of each document).
         topics: Number of topics (default: the number on which document halves agree best).
-        language: ISO 639-1 code of the documents' language, for the endings and stop words in topic names (default:
+        language: ISO 639-1 code of the documents' language, for stemming and stop words in topic names (default:
             detected for each document).
-        similarity: Minimum share of five-word runs that near-duplicates have in common; above 0 and at most 1.
+        similarity: Minimum share of five-word runs that near-duplicates have in common, above 0 and at most 1.
         batch_size: Batch size for encoding.
-        device: Where to compute: cpu, cuda, cuda:1 or mps (default: a GPU, if there is one).
+        device: Device to compute on: cpu, cuda, cuda:1 or mps (default: a GPU if available).
         seed: Random seed of the topics and the map.
         overwrite: Overwrite an existing page and table.
         progress: Show progress bars.
 
     Returns:
-        The paths of the page and the table, and their main numbers.
+        The paths of the page and the table, and the main results.
 
     Raises:
-        ConfigurationError: A file exists or cannot be written, or a value is out of range.
-        DataError: The documents cannot be read, there are fewer than ten, or a column is missing.
+        ConfigurationError: An output file exists or cannot be written, or an argument is out of range.
+        DataError: The documents cannot be read, there are fewer than ten of them, or a column is missing.
         ModelError: The model does not exist or cannot be loaded.
         StoreError: The index does not exist or cannot be read.
-        MissingExtraError: The extra ``explore`` is not installed.
+        MissingExtraError: The ``explore`` extra is not installed.
     """
     if language is not None:
         language = check_language(language)
     if source is not None and index_model is not None:
-        raise ConfigurationError("index_model= is for an index, which has its own documents: leave out one of them.")
+        raise ConfigurationError("index_model= is for an index, which has its own documents: give it or a source.")
     reader = None if source is None else read_documents(source).with_options(metadata=True)
     page = _check_output(output, reader, overwrite)
     if isinstance(model, (str, os.PathLike)):
@@ -175,10 +177,10 @@ def explore(
 
 
 def _check_output(output: str | os.PathLike[str], reader: DocumentReader | None, overwrite: bool) -> Path:
-    """Check early that the page and its table can be written and that bokeh is installed."""
+    """Check early that the page and its table can be written, and that bokeh is installed."""
     page = Path(output)
     if page.suffix.lower() not in (".html", ".htm"):
-        raise ConfigurationError(f"{page}: the page needs a name that ends in .html.")
+        raise ConfigurationError(f"{page}: the name of the page must end in .html.")
     for path in (page, page.with_suffix(".parquet")):
         check_apart(reader, path)
         check_file(path, overwrite)

@@ -1,6 +1,7 @@
-"""Build self-contained HTML pages: the frame, tables and figures, and the sections of a corpus.
+"""Build self-contained HTML pages: the frame, tables, figures, and the sections about a corpus.
 
-The sections show topics, near-duplicates with their differences, and the corpus. All document texts are escaped here.
+The sections show topics, near-duplicates with their differences, and the share of the text that the model reads. All
+document texts are escaped in this module.
 """
 
 from __future__ import annotations
@@ -28,21 +29,21 @@ if TYPE_CHECKING:
     from bokeh.plotting import figure as Figure
 
 TYPICAL = 3
-"""Typical documents shown for each topic."""
+"""Number of typical documents shown for each topic."""
 
 MAX_GROUPS = 100
-"""Maximum number of groups of near-duplicates shown, the largest first."""
+"""Maximum number of groups of near-duplicates shown, largest first."""
 
 MAX_COMPARED = 5
 """Maximum number of documents in a group that are compared with its first document."""
 
-_MAX_WORDS = 2_000  # compared words of a text
-_CONTEXT = 6  # words shown on each side of a difference
-_MAX_EXCERPTS = 8  # excerpts with differences
-_MAX_RUN = 40  # words shown of a run of equal, deleted or inserted words
+_MAX_WORDS = 2_000  # maximum number of words compared per text
+_CONTEXT = 6  # number of words shown on each side of a difference
+_MAX_EXCERPTS = 8  # maximum number of excerpts shown per pair of texts
+_MAX_RUN = 40  # maximum number of words shown in a run of equal, deleted or inserted words
 
 Link = Callable[[int], str]
-"""Return a link to a document, by its row."""
+"""Function that returns a link to the document at a row."""
 
 
 def bokeh(module: str) -> ModuleType:
@@ -53,7 +54,7 @@ def bokeh(module: str) -> ModuleType:
 def frame_page(
     title: str, about: str, links: Mapping[str, str], body: str, script: str, components: Sequence[str] = ("bokeh",)
 ) -> str:
-    """Return a complete page: head, style, header, body, and the scripts of bokeh and of the page."""
+    """Return a complete page, with its style, header, body and scripts (bokeh's and the page's own)."""
     resources = bokeh("bokeh.resources").Resources(mode="inline", components=list(components))
     return Template(read_asset("page.frame.html")).substitute(
         title=escape(title),
@@ -67,7 +68,7 @@ def frame_page(
 
 
 def read_asset(name: str) -> str:
-    """Read a template, style sheet or script of the page."""
+    """Read a template, style sheet or script of a page."""
     return files("simlte_st.exploration").joinpath(name).read_text(encoding="utf-8")
 
 
@@ -82,17 +83,17 @@ def section(name: str, title: str, *parts: str) -> str:
 
 
 def about(text: str) -> str:
-    """Return a paragraph of explanation, or nothing without a text."""
+    """Return an explanatory paragraph, or an empty string if there is no text."""
     return f'<p class="about">{escape(text)}</p>' if text else ""
 
 
 def plain_list(entries: Iterable[str]) -> str:
-    """Return a list without bullets. Entries are HTML."""
+    """Return a list without bullets; the entries are HTML."""
     return f'<ul class="plain-list">{"".join(f"<li>{entry}</li>" for entry in entries)}</ul>'
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = ()) -> str:
-    """Return a table. Cells are HTML; the columns in ``right`` hold numbers."""
+    """Return a table. The cells are HTML; the columns in ``right`` are right-aligned."""
     attributes = [' class="right"' if column in right else "" for column in range(len(header))]
 
     def line(cells: Sequence[str], tag: str) -> str:
@@ -103,7 +104,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[
 
 
 def clear_figure(**options: object) -> Figure:
-    """Return a bokeh figure without tools and with a transparent background."""
+    """Return a bokeh figure with a transparent background and no tools."""
     clear = {"background_fill_alpha": 0, "border_fill_alpha": 0, "outline_line_color": None}
     figure: Figure = bokeh("bokeh.plotting").figure(tools="", **clear, **options)
     return figure
@@ -116,7 +117,7 @@ def figure_json(figure: Figure) -> dict[str, object]:
 
 
 def make_curve(steps: Sequence[int], values: Sequence[float], name: str) -> dict[str, object]:
-    """Return a curve of logged values as JSON."""
+    """Plot a curve of logged values and return it as JSON."""
     models = bokeh("bokeh.models")
     source = models.ColumnDataSource({"x": list(steps), "y": list(values)})
     figure = clear_figure(sizing_mode="stretch_width", height=280, x_axis_label="step", y_axis_label=name)
@@ -129,7 +130,7 @@ def make_curve(steps: Sequence[int], values: Sequence[float], name: str) -> dict
 
 
 def difference(first: str, second: str) -> str:
-    """Return a word-level diff of two texts as HTML: up to eight excerpts from their first 2,000 words."""
+    """Return a word-level diff of two texts as HTML, with up to eight excerpts from their first 2,000 words."""
     old, new = ([text[start:stop] for start, stop in word_spans(text)[:_MAX_WORDS]] for text in (first, second))
     excerpts = []
     for operations in islice(SequenceMatcher(None, old, new).get_grouped_opcodes(_CONTEXT), _MAX_EXCERPTS):
@@ -149,7 +150,7 @@ def _to_html(words: Sequence[str]) -> str:
 
 
 def topics_section(names: Sequence[str], topics: Topics, duplicates: Duplicates, link: Link) -> str:
-    """Return the table of topics, and the agreement of document halves."""
+    """Return the section with the table of topics and the agreement between document halves."""
     rows = []
     for topic, (name, size) in enumerate(zip(names, topics.sizes.tolist(), strict=True)):
         topic_link = f'<a href="#map" data-topic="{topic}"><bdi>{escape(name)}</bdi></a>'
@@ -158,13 +159,13 @@ def topics_section(names: Sequence[str], topics: Topics, duplicates: Duplicates,
         f"{len(topics.centres)} topics. Random halves of the documents, clustered separately, agree by "
         f"{topics.stability.agreement:.2f} (adjusted mutual information: 0 is chance, 1 is full agreement)."
     )
-    outliers = f"{topics.outliers:,} documents have no topic: their halves would more likely land in different ones."
+    outliers = f"{topics.outliers:,} documents have no topic, because their halves might well land in different ones."
     notes = about(agreement) + about(outliers if topics.outliers else "")
     return section("topics", "Topics", notes, table(["Topic", "Documents", "Typical documents"], rows, (1,)))
 
 
 def typical_documents(topics: Topics, topic: int, duplicates: Duplicates) -> list[int]:
-    """Return the documents nearest to a topic's centre, without near-duplicates."""
+    """Return the documents nearest to a topic's centre, skipping near-duplicates."""
     members = np.flatnonzero(topics.by_document == topic)
     nearest = members[np.argsort(-topics.cosines[members], kind="stable")]
     _, first = np.unique(duplicates.groups[nearest], return_index=True)
@@ -173,7 +174,7 @@ def typical_documents(topics: Topics, topic: int, duplicates: Duplicates) -> lis
 
 
 def duplicates_section(duplicates: Duplicates, similarity: float, texts: Sequence[str], link: Link) -> str:
-    """Return the groups of near-duplicates, with their differences."""
+    """Return the section with the groups of near-duplicates and their differences."""
     title, report = "Near-duplicates", duplicates.report
     overlap = f"at least {similarity:.0%} of their five-word runs"
     if not report.groups:
@@ -199,7 +200,7 @@ def duplicates_section(duplicates: Duplicates, similarity: float, texts: Sequenc
 
 
 def corpus_section(truncation: Truncation, reading: ReadReport | None) -> str:
-    """Return the share of the text that the model reads, and the skipped documents."""
+    """Return the section with the share of the text that the model reads and the documents skipped."""
     parts = [f"<p>{escape(truncation.summary())}</p>"]
     if truncation.advice:
         parts.append(f'<p class="text">{escape(truncation.advice)}</p>')

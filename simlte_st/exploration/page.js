@@ -1,5 +1,5 @@
 "use strict";
-// The data is compressed in the page itself. Everything from a document becomes text, never markup.
+// The page contains its own data, compressed. Content from documents is inserted as text, never as markup.
 (async () => {
   const NO_COLOUR = "#9aa0a8", MAX_LISTED = 200, CLICK_PIXELS = 14, NAME_SHARE = 0.15;
   const byId = (id) => document.getElementById(id);
@@ -33,7 +33,7 @@
   const searchTexts = corpus.texts.map((text, row) => `${corpus.titles[row]}\n${corpus.ids[row]}\n${text}`.toLowerCase());
   const state = { colour: 0, words: [], classFilter: null, selection: null, openRow: null };
 
-  // Colours: by topic, class, number or date. The first are Tableau's, which stand out on light and dark.
+  // Colours by topic, class, number or date. The first are Tableau's, which stand out on light and dark backgrounds.
   const PALETTE = ("4e79a7 f28e2b 59a14f e15759 b07aa1 9c755f edc948 499894 ff9da7 a0cbe8 ffbe7d 8cd17d d37295 d4a6c8 "
     + "b6992d 86bcb6").split(" ");
   const classColour = (index) => index < PALETTE.length ? `#${PALETTE[index]}` : `hsl(${Math.round((index * 137.508) % 360)} ${index % 2 ? 55 : 75}% ${[52, 60, 45][index % 3]}%)`;
@@ -84,9 +84,9 @@
     findRenderer("marks").glyph.setv({ line_color: ink });
   }
 
-  // Place each name near the middle of its topic, inside the frame and away from other names, where it covers the
-  // smallest share of any topic's points. Large topics come first, until names cover a share of the map; the list has
-  // them all.
+  // Place each name near the middle of its topic, inside the frame and away from other names, where it hides as small a
+  // share of each topic's points as possible. Large topics come first, until the names fill NAME_SHARE of the map. The
+  // legend lists all topics.
   function placeNames() {
     const isNarrow = byId("plot").clientWidth < 600;
     const text = corpus.short_names.map((name) => (isNarrow ? name.split(", ")[0] : name));
@@ -199,11 +199,11 @@
       ...(hiddenCharacters > 0 ? [element("p", { class: "about" }, `… ${hiddenCharacters.toLocaleString()} more characters`)] : []),
     );
     panel.scrollTop = 0;
-    panel.focus({ preventScroll: true }); // the link that opened it is gone
-    if (panel.offsetTop > byId("plot").offsetTop + 50) panel.scrollIntoView(); // on narrow screens it is below the map
+    panel.focus({ preventScroll: true }); // the link that opened the document is gone
+    if (panel.offsetTop > byId("plot").offsetTop + 50) panel.scrollIntoView(); // on narrow screens, the panel is below the map
   }
 
-  // Actions. The address holds the open document, so that the browser's Back button works.
+  // Actions. The open document is part of the address, so that the browser's Back button works.
   const openDocument = (row) => { location.hash = `document=${row}`; };
 
   function render() {

@@ -1,4 +1,4 @@
-"""Build the page of a corpus, with its data, map and sections, and the table beside it."""
+"""Build the page about a corpus, with its data, map and sections, and the accompanying table."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from simlte_st.reading.document import CLASSES, Column
 from simlte_st.views.duplicates import Duplicates
 
 MAX_CHARACTERS = 3_000
-"""Maximum number of characters of a document on the page."""
+"""Maximum number of characters of each document on the page."""
 
-_TIP_CHARACTERS = 160  # of a text in a tooltip
+_TIP_CHARACTERS = 160  # maximum number of characters of a document in a tooltip
 _TIP = (
     '<div style="max-width: 22rem; white-space: normal; font: 13px/1.4 system-ui, sans-serif">'
     "<b>@title</b><div>@about</div></div>"
 )
 _DECIMALS = 4
-_MAP_TERMS = 2  # terms of a topic's name on the map
+_MAP_TERMS = 2  # number of terms in a topic's name on the map
 _LINKS = {"map": "Map", "topics": "Topics", "duplicates": "Near-duplicates", "corpus": "Corpus"}
 
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
-    """The content of the page, the table and the report.
+    """Content of the page, the table and the report.
 
-    ``terms`` has the terms of each topic; ``neighbours`` the rows of each document's nearest documents, and ``cosines``
-    their cosines. ``similarity`` is the threshold of near-duplicates.
+    ``terms`` holds the terms of each topic; ``neighbours`` holds the rows of each document's nearest documents, and
+    ``cosines`` their cosine similarities. ``similarity`` is the threshold for near-duplicates.
     """
 
     corpus: EncodedCorpus
@@ -52,11 +52,11 @@ class Exploration:
 
     @property
     def topic_names(self) -> list[str]:
-        """The name of each topic: its terms, joined by commas."""
+        """Name of each topic: its terms, separated by commas."""
         return [", ".join(terms) or f"topic {number}" for number, terms in enumerate(self.terms, start=1)]
 
     def name_places(self) -> Floats:
-        """Return a position for each topic's name: the document nearest to the median of the topic's positions."""
+        """Return a position for each topic's name: that of the document nearest to the topic's median position."""
         name_places = np.zeros((len(self.terms), 2), dtype=np.float32)
         for topic in range(len(name_places)):
             places = self.layout.places[self.topics.by_document == topic]
@@ -65,7 +65,7 @@ class Exploration:
         return name_places
 
     def table(self) -> pa.Table:
-        """Return a table with a row for each document: :data:`TABLE_COLUMNS` and the columns of the source."""
+        """Return a table with a row per document, :data:`TABLE_COLUMNS` and the columns of the source."""
         topics, groups = self.topics.by_document.tolist(), self.duplicates.groups
         ids, names, sizes = [document.id for document in self.corpus.documents], self.topic_names, np.bincount(groups)
         arrays = [
@@ -95,8 +95,8 @@ def build_page(exploration: Exploration) -> str:
     )
     data = gzip.compress(json.dumps(page_data(exploration), ensure_ascii=False).encode("utf-8"), 6, mtime=0)
     map_note = (
-        "Neighbours on the map are similar documents; directions and long distances mean nothing. Trustworthiness "
-        f"{exploration.layout.trustworthiness:.2f} (1: all neighbours on the map are also nearest by vector)."
+        "Neighbours on the map are similar documents; directions and long distances mean nothing. Trustworthiness: "
+        f"{exploration.layout.trustworthiness:.2f} (1 if all neighbours on the map are also nearest by vector)."
     )
     body = Template(html.read_asset("page.map.html")).substitute(
         map_note=escape(map_note),
@@ -109,7 +109,7 @@ def build_page(exploration: Exploration) -> str:
 
 
 def page_data(exploration: Exploration) -> dict[str, object]:
-    """Return the data of the page's script as JSON values."""
+    """Return the data for the page's script as JSON values."""
     corpus, names, topics = exploration.corpus, exploration.topic_names, exploration.topics.by_document.tolist()
     starts = [" ".join(text[: 2 * _TIP_CHARACTERS].split())[:_TIP_CHARACTERS] for text in corpus.texts]
     topic_by_row = [names[topic] if topic >= 0 else "no topic" for topic in topics]
@@ -146,28 +146,28 @@ def _colours(column: Column) -> dict[str, object]:
 def map_figure(places: Floats) -> dict[str, object]:
     """Return the map as JSON.
 
-    Its renderers are points, marks (around the open document and its nearest ones) and names (of topics). The page's
-    script colours the points and fills the other two.
+    It has three renderers: points, marks (around the open document and its nearest documents) and names (of topics).
+    The page's script colours the points and fills in the marks and names.
     """
     models = html.bokeh("bokeh.models")
     documents = models.ColumnDataSource({"x": places[:, 0], "y": places[:, 1]})
     marks = models.ColumnDataSource({"x": [], "y": [], "size": []})
     names = models.ColumnDataSource({"x": [], "y": [], "text": [], "aside": [], "lower": []})
     figure = html.clear_figure(sizing_mode="stretch_both", match_aspect=True, toolbar_location="above")
-    figure.output_backend = "webgl"  # bokeh falls back to a canvas
+    figure.output_backend = "webgl"  # bokeh falls back to a canvas if WebGL is missing
     figure.axis.visible = False
     figure.grid.visible = False
     points = figure.scatter("x", "y", source=documents, size=6, color="gray", line_color=None, name="points")
-    points.nonselection_glyph = points.selection_glyph = None  # the script fades points
+    points.nonselection_glyph = points.selection_glyph = None  # the page's script fades points itself
     figure.scatter("x", "y", source=marks, size="size", fill_color=None, line_width=2, name="marks")
     font = {"text_font_size": "12px", "text_font_style": "bold"}
     position = {"x_offset": "aside", "y_offset": "lower", "text_align": "center", "text_baseline": "middle"}
     box = {"background_fill_alpha": 0.75, "padding": 3, "border_radius": 3}
-    names_font = {"value": "sans-serif"}  # the script measures names in this font
+    names_font = {"value": "sans-serif"}  # the page's script measures the names in this font
     figure.text("x", "y", "text", source=names, name="names", text_font=names_font, **font, **position, **box)
     wheel, lasso = models.WheelZoomTool(), models.LassoSelectTool(renderers=[points], continuous=False)
     hover = models.HoverTool(renderers=[points], tooltips=_TIP, point_policy="snap_to_data", attachment="horizontal")
-    hover.limit = 1  # one tooltip where many points overlap
+    hover.limit = 1  # show one tooltip where many points overlap
     figure.add_tools(models.PanTool(), wheel, models.BoxZoomTool(), lasso, hover, models.ResetTool())
     figure.toolbar.active_scroll = wheel
     return html.figure_json(figure)

@@ -1,5 +1,5 @@
 "use strict";
-// The report of a training: its curves, in the colours of the page.
+// Draw the curves of a training report in the page's colours.
 (async () => {
   const figures = [];
   for (const container of document.querySelectorAll(".curve")) {

@@ -1,8 +1,8 @@
 """An exact Longformer whose cost scales with the number of non-padding tokens.
 
-``import simlte_st`` registers it with transformers.
+``import simlte_st`` registers the model with transformers.
 
-``__init__.pyi`` lists the names; modules are imported on first use.
+``__init__.pyi`` lists the public names; each module is imported on first use.
 """
 
 import lazy_loader

@@ -1,11 +1,11 @@
 """Longformer attention over packed documents.
 
-A token attends to the tokens of its document within half a window and to the global tokens, each counted once, in one
-softmax. A global token attends to its whole document, through separate projections.
+Within its document, a token attends to the tokens at most half a window away and to the global tokens, in one softmax
+that counts each token once. A global token attends to its whole document, through separate projections.
 
-Global tokens are few, so the global keys and values of a document are never computed. The score of a key is
-``q . (W x + b) = (W^T q) . x + q . b``, so ``W^T`` projects the query once, and the value projection is applied to the
-weighted sum of states. This takes ``heads * tokens`` numbers per global token instead of ``hidden * tokens`` per
+Global tokens are few, so the global keys and values of a document are usually not computed. The score of a key is
+``q . (W x + b) = (W^T q) . x + q . b``, so the query is projected once, by ``W^T``, and the value projection is applied
+to the weighted sum of states. This takes ``heads * tokens`` numbers per global token instead of ``hidden * tokens`` per
 document.
 """
 
@@ -27,7 +27,7 @@ from simlte_st.longformer.packing import Packing, attention_bias, to_device
 
 
 class LongformerSelfAttention(nn.Module):
-    """A layer's attention with its six projections, named as in the stock Longformer.
+    """Self-attention of one layer, with six projections named as in the stock Longformer.
 
     References:
         Longformer, section 3.1; equation 1 for both sets of projections.
@@ -36,7 +36,7 @@ class LongformerSelfAttention(nn.Module):
     def __init__(self, hidden_size: int, heads: int, window: int, dropout: float) -> None:
         super().__init__()
         if hidden_size % heads:
-            raise ConfigurationError(f"hidden_size={hidden_size}: must be a multiple of num_attention_heads={heads}.")
+            raise ConfigurationError(f"hidden_size={hidden_size} must be a multiple of num_attention_heads={heads}.")
         self.heads = heads
         self.window = window
         self.dropout = float(dropout)
@@ -48,7 +48,7 @@ class LongformerSelfAttention(nn.Module):
         self.value_global = nn.Linear(hidden_size, hidden_size)
 
     def forward(self, hidden: Tensor, packing: Packing) -> Tensor:
-        """Return the attention output, ``(slots, hidden)``, for windows and global tokens."""
+        """Return the output of windowed and global attention, ``(slots, hidden)``."""
         dropout = self.dropout if self.training else 0.0
         if packing.slots == 0:
             return hidden
@@ -56,16 +56,16 @@ class LongformerSelfAttention(nn.Module):
         if varlen := accepts(query, packing):
             local = varlen_attention(query, key, value, packing, self.window, dropout=dropout)
         else:
-            trained = self.training or torch.is_grad_enabled()  # checkpointing runs a layer first without gradients
+            trained = self.training or torch.is_grad_enabled()  # checkpointing first runs a layer without gradients
             local = windowed_attention(query, key, value, packing, self.window, dropout=dropout, trained=trained)
         if len(packing.global_slots) == 0:
             return local
-        # Overwrite the output of the local projections.
+        # At the global tokens, replace the output of the local projections.
         rows = self._global_attention(hidden, packing, dropout, varlen)
         return local.index_copy(0, packing.global_slots, rows.to(local.dtype))
 
     def _project(self, hidden: Tensor) -> list[Tensor]:
-        """Return queries, keys and values, ``(slots, heads, size)``; a GPU computes them in a single product."""
+        """Return queries, keys and values, each ``(slots, heads, size)``; on a GPU, from a single matrix product."""
         layers = (self.query, self.key, self.value)
         if hidden.device.type == DEVICE and all(map(_is_plain, layers)):
             weight = torch.cat([layer.weight for layer in layers])
@@ -75,11 +75,11 @@ class LongformerSelfAttention(nn.Module):
         return [projection.view(len(hidden), self.heads, -1) for projection in projections]
 
     def _global_attention(self, hidden: Tensor, packing: Packing, dropout: float, varlen: bool) -> Tensor:
-        """Return the output at the global tokens, ordered by slot, ``(globals, hidden)``."""
+        """Return the output at the global tokens, ``(globals, hidden)``, in slot order."""
         query = self.query_global(hidden.index_select(0, packing.global_slots))
         query = (query / math.sqrt(query.shape[-1] // self.heads)).view(len(query), self.heads, -1)
-        # Not projecting a document pays if it has fewer queries (tokens x heads) than the hidden size. On a GPU, one
-        # product over all documents is faster than one per size.
+        # Skipping the projections is faster if a document has fewer global queries (tokens x heads) than the hidden
+        # size. On a GPU, one product over all documents is faster than one product per document size.
         plain = _is_plain(self.key_global) and _is_plain(self.value_global)
         plan = _single_bucket if varlen and plain and len(query) * self.heads < hidden.shape[1] else _buckets_by_size
         buckets = packing.once((plan, query.dtype), lambda: plan(packing, query.dtype))
@@ -99,14 +99,14 @@ class LongformerSelfAttention(nn.Module):
 def windowed_attention(
     query: Tensor, key: Tensor, value: Tensor, packing: Packing, window: int, dropout: float, trained: bool
 ) -> Tensor:
-    """Return the output within windows, ``(slots, hidden)``; ``trained`` tells that a backward pass may follow."""
+    """Return the output within windows, ``(slots, hidden)``; ``trained`` means that a backward pass may follow."""
     on_cpu = query.device.type == "cpu"
-    slow = query.dtype != torch.float32 and trained  # the fused kernel's backward pass; see blocked.py
+    slow = query.dtype != torch.float32 and trained  # in the fused kernel's backward pass; see blocked.py
     if on_cpu and dropout == 0.0 and has_cpu_kernel() and not slow:
         return cpu_attention(query, key, value, packing, window)
     groups = packing.once(("groups", window, query.dtype), lambda: group_chunks(packing, window, query.dtype))
     if on_cpu:
-        # Drawn from the global generator, so that resumed runs and recomputed layers use the same seed.
+        # Drawn from the global generator, so that resumed runs and recomputed layers get the same seed.
         seed = int(torch.randint(2**31, ())) if dropout else 0
         attended: Tensor = ProductAttention.apply(query, key, value, groups, dropout, seed)  # type: ignore[no-untyped-call]
         return attended.flatten(1)
@@ -116,19 +116,19 @@ def windowed_attention(
 
 
 class _Bucket(NamedTuple):
-    """Consecutive documents of one size that have global tokens."""
+    """Consecutive documents that have global tokens and the same size."""
 
     start: int  # first slot of the first document
     documents: int  # number of documents
     size: int  # slots per document
     max_globals: int  # maximum number of global tokens per document
     bias: Tensor  # masks padding and other documents, (documents, 1 or max_globals, size)
-    query_rows: slice | Tensor  # rows of the batch's global queries; arbitrary at padding, (documents * max_globals,)
-    output_rows: Tensor | None = None  # int64, rows of the output without padding; None for all
+    query_rows: slice | Tensor  # rows of the global queries, (documents * max_globals,); arbitrary at padding
+    output_rows: Tensor | None = None  # int64, rows of the output that are not padding; None for all rows
 
 
 def _is_plain(linear: nn.Module) -> bool:
-    """Return whether a projection is a plain linear layer: no adapter, quantisation or hook."""
+    """Return whether a projection is a plain linear layer, without adapter, quantisation or hooks."""
     plain = type(linear) is nn.Linear and type(linear.weight) in (nn.Parameter, Tensor) and linear.bias is not None
     return plain and not has_hooks(linear)
 
@@ -171,11 +171,11 @@ def _attend_projected(
 
 
 def _softmax(scores: Tensor, dropout: float) -> Tensor:
-    return functional.dropout(scores.softmax(-1).to(scores.dtype), dropout)  # the sums always use float32
+    return functional.dropout(scores.softmax(-1).to(scores.dtype), dropout)  # the softmax always sums in float32
 
 
 def _single_bucket(packing: Packing, dtype: torch.dtype) -> list[_Bucket]:
-    """Return all documents as one, with a mask that confines each global token to its document."""
+    """Treat all documents as one, with a mask that confines each global token to its document."""
     slots = packing.global_slots
     visible = (packing.document == packing.document[slots][:, None]) & packing.valid
     bias = attention_bias(visible, dtype)[None]
@@ -183,7 +183,7 @@ def _single_bucket(packing: Packing, dtype: torch.dtype) -> list[_Bucket]:
 
 
 def _buckets_by_size(packing: Packing, dtype: torch.dtype) -> list[_Bucket]:
-    """Return the documents with global tokens, a bucket for each run of documents of one size."""
+    """Group the documents with global tokens into one bucket per run of documents of the same size."""
     buckets, first = [], 0
     for (size, has_globals), group in groupby(packing.spans, key=lambda span: (span.size, bool(span.globals))):
         spans = list(group)

@@ -1,13 +1,13 @@
 """Windowed attention in groups of chunks, through PyTorch's fused function or, on the CPU, matrix products.
 
-The keys of a chunk are one contiguous stretch of its document, so the cost of a short document follows its length, and
-that of a long one the window plus one chunk. Global tokens outside the stretch are extra columns. A query sees tokens
-that are near or global; each token has one column, so none counts twice.
+The keys of a chunk are one contiguous stretch of its document, so the cost per token scales with the document length
+for short documents, and with the window plus one chunk for long ones. Global tokens outside the stretch are extra
+columns. A query sees nearby and global tokens; each token has one column, so none is counted twice.
 
 PyTorch's fused attention on the CPU has no dropout, and its backward pass in bfloat16 takes twice as long as in
-float32. The products compute the weights of a few chunks at a time, and recompute them in the backward pass. Dropout
-masks are not stored but hashed from a seed and the positions of query and key in their document, so they are the same
-in both passes and for any packing.
+float32. The matrix products compute the weights of a few chunks at a time, and recompute them in the backward pass.
+Dropout masks are not stored: they are hashed from a seed and the positions of query and key in their document, which
+makes them identical in both passes and for any packing.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from simlte_st.compat import softmax_gradient
 from simlte_st.longformer.packing import BLOCK, PackedSpan, Packing, attention_bias, to_device
 
 CHUNK = 128
-"""Number of queries that share a stretch of keys: more would mask more keys, fewer would shrink the products. Halved
-for windows up to this size."""
+"""Number of queries that share a stretch of keys: a larger chunk masks more keys, a smaller one makes the products less
+efficient. Halved for windows up to this size."""
 
 WEIGHTS = 1 << 20
-"""Number of attention weights computed at once: 4 MiB in float32."""
+"""Maximum number of attention weights to compute at once (4 MiB in float32)."""
 
-_FAR = 1 << 24  # far keys are numbered from here, beyond all positions in a document
-_ROW = 1_000_003  # offset between the query numbers of one row and the next
+_FAR = 1 << 24  # number of the first far key, beyond any position in a document
+_ROW = 1_000_003  # difference between the query numbers of consecutive rows
 
-_FIRST, _SECOND = 0x7FEB352D, -0x7B935975  # Wellons' hash "lowbias32", whose low and high bits are equally good
+_FIRST, _SECOND = 0x7FEB352D, -0x7B935975  # Wellons' hash "lowbias32"; its low bits are as random as its high bits
 _GOLDEN = -0x61C88647  # 2 ** 32 / golden ratio
 
 
@@ -46,13 +46,13 @@ class QueryChunk(NamedTuple):
     queries: int  # number of queries
     key: int  # first slot of the stretch of keys
     keys: int  # number of keys
-    far: tuple[int, ...]  # slots of the document's global tokens outside the stretch
-    plain: bool  # whether distance alone decides: the stretch has no padding and no global tokens
+    far: tuple[int, ...]  # slots of the document's global tokens that are outside the stretch
+    plain: bool  # whether the mask depends on distance only: no padding and no global tokens in the stretch
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The key by which chunks are grouped."""
-        # Plain chunks share one mask, so the offset from queries to keys must match too.
+        """Key for grouping chunks."""
+        # Plain chunks share one mask, so they must also have the same offset from queries to keys.
         far = len(self.far) and 1 << (len(self.far) - 1).bit_length()
         return (self.queries, self.keys, far, self.plain, self.key - self.query if self.plain else 0)
 
@@ -79,20 +79,20 @@ def _split_span(span: PackedSpan, reach: int) -> Iterable[QueryChunk]:
 
 
 def chunk_bias(packing: Packing, chunks: list[QueryChunk], window: int, dtype: torch.dtype) -> Tensor:
-    """Return the mask of chunks of one shape, added to their scores, ``(chunks or 1, 1, queries, keys)``."""
+    """Return the additive attention mask of chunks of one shape, ``(chunks or 1, 1, queries, keys)``."""
     rows, columns = chunk_slots(chunks[:1] if chunks[0].plain else chunks, packing.valid.device)
     distance = (rows[:, :, None] - columns[:, None, :]).abs()
     visible = ((distance <= window // 2) | packing.is_global[columns][:, None]) & packing.valid[columns][:, None]
-    # Padding sees itself: a softmax over nothing is NaN, and would spread to the gradients of every weight. A finite
-    # bias would leak masked tokens in float16, where scores may differ by as much.
+    # Padding attends to itself, because a softmax over nothing is NaN, which would spread to the gradients of every
+    # weight. A finite bias would leak masked tokens in float16, where scores may differ by as much.
     visible |= distance == 0
     return attention_bias(visible, dtype)[:, None]
 
 
 def far_columns(chunks: list[QueryChunk], device: torch.device) -> list[Tensor]:
-    """Return the padded slots of far global tokens, ``(chunks, far)``, and their mask, ``(chunks or 1, far)``."""
+    """Return the slots of far global tokens, padded, ``(chunks, far)``, and their mask, ``(chunks or 1, far)``."""
     width = chunks[0].shape[2]
-    # Pad with the chunk's first query, a valid slot.
+    # Pad with the slot of the chunk's first query, which is always valid.
     slots = [[*chunk.far, *[chunk.query] * (width - len(chunk.far))] for chunk in chunks]
     real = torch.arange(width) < torch.tensor([len(chunk.far) for chunk in chunks])[:, None]
     columns = torch.tensor(slots, dtype=torch.int64).view(len(chunks), width)
@@ -111,9 +111,9 @@ class Group(NamedTuple):
 
     rows: Tensor  # slots of the queries, (chunks, queries), int64
     columns: Tensor  # slots of the keys, (chunks, keys + far), int64; arbitrary at padding
-    bias: Tensor  # added to the scores: 0 where a query sees a key, (chunks or 1, 1, queries, keys + far)
-    row_numbers: Tensor  # unique for each query of a batch, (chunks, queries), int32
-    column_numbers: Tensor  # unique for each pair of keys of a document, (chunks, half of the columns), int32
+    bias: Tensor  # additive mask, 0 where a query sees a key, (chunks or 1, 1, queries, keys + far)
+    row_numbers: Tensor  # a unique number for each query of the batch, (chunks, queries), int32
+    column_numbers: Tensor  # a unique number for each pair of keys of a document, (chunks, columns / 2), int32
 
     def parts(self, heads: int) -> Iterator[Group]:
         """Split the group into parts of at most :data:`WEIGHTS` weights."""
@@ -125,14 +125,14 @@ class Group(NamedTuple):
 
 
 def group_chunks(packing: Packing, window: int, dtype: torch.dtype) -> list[Group]:
-    """Return the chunks of a batch, grouped by shape."""
+    """Split a batch into groups of chunks of the same shape."""
     device, groups = packing.valid.device, []
     positions = packing.positions.int()
     row_numbers = (packing.source // max(1, packing.width)).int() * _ROW + positions
     for chunks in grouped_chunks(packing, window):
         rows, columns = chunk_slots(chunks, device)
         bias = chunk_bias(packing, chunks, window, dtype)
-        numbers = positions[columns[:, ::2]] // 2  # stretches begin at even positions
+        numbers = positions[columns[:, ::2]] // 2  # every stretch begins at an even position
         far, real = far_columns(chunks, device)
         if far.shape[1]:
             far_bias = attention_bias(real, dtype)
@@ -146,9 +146,9 @@ def group_chunks(packing: Packing, window: int, dtype: torch.dtype) -> list[Grou
 
 
 def fused_attention(query: Tensor, key: Tensor, value: Tensor, groups: list[Group], dropout: float) -> Tensor:
-    """Attend through PyTorch's function; return ``(chunks * queries of all groups, heads * size)``.
+    """Attend through PyTorch's fused function; return the groups' outputs, ``(rows, heads * size)``, concatenated.
 
-    cuDNN's kernel is excluded: on an H200, planning each new shape took six times as long as the attention itself.
+    cuDNN's kernel is excluded: on an H200, planning for each new shape took six times as long as the attention itself.
     """
     outputs = []
     with sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]):
@@ -160,11 +160,11 @@ def fused_attention(query: Tensor, key: Tensor, value: Tensor, groups: list[Grou
 
 
 def dropout_mask(group: Group, heads: int, dropout: float, seed: int, dtype: torch.dtype) -> Tensor:
-    """Draw the dropout mask, ``(chunks, heads, queries, columns)``: 0 for dropped weights, 1 for others."""
+    """Draw the dropout mask, ``(chunks, heads, queries, columns)``: 0 drops a weight, 1 keeps it."""
     start = _hash(torch.arange(heads, dtype=torch.int32) * _GOLDEN + ((seed + 2**31) % 2**32 - 2**31))
     rows = _hash(group.row_numbers[:, None] * _GOLDEN ^ start[None, :, None])
     columns = _hash(group.column_numbers * _GOLDEN)
-    # Rows and columns are hashed already, so two more rounds remove their pattern from the sum.
+    # The sum of two hashes still shows a pattern of rows and columns; two more rounds remove it.
     numbers = rows[..., None] + columns[:, None, None]
     shifted = numbers >> 15
     numbers ^= shifted
@@ -173,9 +173,9 @@ def dropout_mask(group: Group, heads: int, dropout: float, seed: int, dtype: tor
     numbers ^= shifted
     numbers *= _SECOND
     torch.bitwise_right_shift(numbers, 16, out=shifted)
-    shifted &= 0xFFFF  # the shift extends the sign, which would bias half of the draws
+    shifted &= 0xFFFF  # the arithmetic shift extends the sign, which would bias half of the draws
     numbers ^= shifted
-    halves = numbers.view(torch.int16)  # each number gives two draws
+    halves = numbers.view(torch.int16)  # two draws from each number
     return halves.ge_(round(dropout * 65536) - 32768).to(dtype)[..., : group.columns.shape[1]]
 
 
@@ -189,13 +189,13 @@ def _hash(numbers: Tensor) -> Tensor:
 
 
 class ProductAttention(torch.autograd.Function):
-    """Attention of queries ``(slots, heads, size)`` to keys and values of the same shape, by groups of chunks."""
+    """Windowed attention over queries, keys and values, each ``(slots, heads, size)``, computed group by group."""
 
     @staticmethod
     def forward(
         ctx: Any, query: Tensor, key: Tensor, value: Tensor, groups: list[Group], dropout: float, seed: int
     ) -> Tensor:
-        """Return the output, with the shape and dtype of the queries."""
+        """Return the output, in the shape and dtype of the queries."""
         out = torch.empty_like(query)
         scaled = query / math.sqrt(query.shape[-1])
         for group in groups:
@@ -215,7 +215,7 @@ class ProductAttention(torch.autograd.Function):
         query, key, value = ctx.saved_tensors
         scale = 1 / math.sqrt(query.shape[-1])
         scaled, grad = query * scale, grad / (1 - ctx.dropout)
-        wide = torch.promote_types(query.dtype, torch.float32)  # sums over the chunks that share a key
+        wide = torch.promote_types(query.dtype, torch.float32)  # for sums over the chunks that share a key
         query_grad = torch.empty_like(query)
         key_grad, value_grad = (torch.zeros(key.shape, dtype=wide, device=key.device) for _ in range(2))
         for group in ctx.groups:
@@ -237,7 +237,7 @@ class ProductAttention(torch.autograd.Function):
 
 
 def _gather(states: Tensor, slots: Tensor) -> Tensor:
-    """Return ``(slots, heads, size)`` at ``slots``, ``(chunks, length)``, as ``(chunks, heads, length, size)``."""
+    """Gather states ``(slots, heads, size)`` at ``slots`` ``(chunks, length)`` to ``(chunks, heads, length, size)``."""
     return states.index_select(0, slots.flatten()).view(*slots.shape, *states.shape[1:]).transpose(1, 2)
 
 

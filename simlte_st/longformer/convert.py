@@ -1,4 +1,4 @@
-"""Convert BERT- and RoBERTa-like encoders to Longformers: the same weights, more positions, windows."""
+"""Convert BERT- and RoBERTa-like encoders to Longformers: same weights, more positions, windowed attention."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ Longformer: TypeAlias = SimlteLongformerModel | SimlteLongformerForMaskedLM
 MAX_LENGTH = 4096
 """Default maximum length of a converted model in tokens, as in the papers."""
 
-# Model type to the weight prefix in its ForMaskedLM, and whether positions begin at pad_token_id + 1 rather than 0.
+# By model type: the weight prefix in its ForMaskedLM class, and whether positions begin at pad_token_id + 1, not 0.
 _FAMILIES = {"bert": ("bert.", False), "electra": ("electra.", False)}
 _FAMILIES |= dict.fromkeys(("roberta", "camembert", "xlm-roberta"), ("roberta.", True))
 
 _LOCAL = re.compile(r"(\.attention\.self\.(?:query|key|value))\.")
 
-# Configuration fields to copy.
+# Configuration fields to copy from the encoder.
 _FIELDS = (
     "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "hidden_act",
     "hidden_dropout_prob", "attention_probs_dropout_prob", "type_vocab_size", "initializer_range", "layer_norm_eps",
@@ -41,13 +41,13 @@ def save_as_longformer(
     model: SentenceTransformer, path: Path, max_length: int | None = None, *, tuned: bool,
     attention_window: int | list[int] | None = None, global_tokens: GlobalTokens | None = None,
 ) -> None:  # fmt: skip
-    """Save a copy of a model with a Longformer as its encoder, and with the checkpoint's MLM head, if any.
+    """Save a copy of a model with a Longformer as its encoder, including the checkpoint's MLM head, if any.
 
     Args:
-        model: The model; it stays unchanged.
+        model: The model, which is not modified.
         path: The output folder.
         max_length: Maximum length in tokens (default: 4,096, or the fixed length of a stock Longformer).
-        tuned: Whether the model is a sentence encoder rather than a bare language model.
+        tuned: Whether the model is a trained sentence encoder rather than a language model.
         attention_window: See :func:`convert_to_longformer`; ignored for a stock Longformer.
         global_tokens: See :func:`convert_to_longformer` (default: ``"none"`` for a tuned stock Longformer, otherwise
             ``"cls"``).
@@ -57,7 +57,7 @@ def save_as_longformer(
     if encoder.config.model_type == "longformer":
         if max_length not in (None, readable):
             raise ConfigurationError(
-                f"max_length={max_length}: the base is already a Longformer; its length of {readable} tokens is fixed."
+                f"max_length={max_length}: the base is a Longformer, whose length is fixed at {readable} tokens."
             )
         converted = adopt_longformer(compat.checkpoint_name(encoder), global_tokens or ("none" if tuned else "cls"))
     else:
@@ -78,17 +78,17 @@ def convert_to_longformer(
 ) -> Longformer:
     """Turn an encoder with absolute positions (BERT, MiniLM, RoBERTa, XLM-R, ELECTRA) into a Longformer.
 
-    Hidden states do not change for documents that fit in half a window: the global projections start as copies of the
+    For documents that fit in half a window, hidden states do not change. The global projections start as copies of the
     local ones, and the position embeddings are repeated up to the new length.
 
     Args:
-        model_or_path: The encoder, with or without its MLM head, or its checkpoint.
+        model_or_path: The encoder, with or without an MLM head, or the name or path of its checkpoint.
         max_length: Maximum length in tokens, special tokens included.
-        attention_window: Window size in tokens, both sides together; an even number, or a list with one per layer.
+        attention_window: Total window size in tokens (both sides), an even number; or a list with one size per layer.
         global_tokens: See :class:`SimlteLongformerConfig`.
 
     Returns:
-        The Longformer, with the MLM head if the original has one. Weights are copies in the original's dtype.
+        The Longformer, with an MLM head if the original has one. Its weights are copies in the original dtype.
 
     Raises:
         ModelError: The model cannot be converted; the message gives the reason.
@@ -113,7 +113,7 @@ def convert_to_longformer(
     prefix, shifted = _FAMILIES[family]
     head = dict(zip(("dense", "activation", "layer_norm", "decoder"), compat.MLM_HEADS[family], strict=True))
     state = source.state_dict()
-    # A Longformer's head always uses gelu; only BERT's may differ.
+    # A Longformer's head always uses gelu; only a BERT head may use another activation.
     with_head = f"{head['dense']}.weight" in state and (family != "bert" or source.config.hidden_act == "gelu")
     weights = {name.removeprefix(prefix): weight for name, weight in state.items() if not name.endswith("_ids")}
     encoder = {name: weights[name] for name in weights if name.startswith(("embeddings.", "encoder.", "pooler."))}
@@ -124,7 +124,7 @@ def convert_to_longformer(
     config = SimlteLongformerConfig(global_tokens, **fields)
     table = encoder["embeddings.position_embeddings.weight"]
     learned = table[pad + 1 :] if shifted else table
-    # Tokens never use the positions up to that of padding.
+    # Tokens never use positions up to and including the padding position.
     unused = table[: pad + 1] if shifted else table.new_zeros(pad + 1, table.shape[1])
     tiled = learned.repeat(-(-max_length // len(learned)), 1)[:max_length]
     encoder["embeddings.position_embeddings.weight"] = torch.cat([unused, tiled])
@@ -137,7 +137,7 @@ def convert_to_longformer(
         for part in ("dense", "layer_norm", "decoder"):
             for kind in ("weight", "bias"):
                 weights[f"lm_head.{part}.{kind}"] = state[f"{head[part]}.{kind}"]
-        # These heads have a second bias, which equals the decoder's or is unused.
+        # These heads have a second bias, which is either equal to the decoder's or unused.
         weights["lm_head.bias"] = weights["lm_head.decoder.bias"]
     else:
         converted = SimlteLongformerModel(config, add_pooling_layer="pooler.dense.weight" in encoder)

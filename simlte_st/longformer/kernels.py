@@ -1,14 +1,14 @@
-"""Windowed attention through PyTorch's private kernels, called directly: one for the CPU and one for CUDA.
+"""Windowed attention through direct calls to PyTorch's private kernels, one for the CPU and one for CUDA.
 
-On the CPU, the fused kernel reads overlapping views of keys and values without copies. Evenly spaced chunks form one
-strided view, and so do their keys, although neighbouring chunks share most of them. Autograd is slow through such
+On the CPU, the fused kernel reads overlapping views of keys and values without copying them. Evenly spaced chunks form
+one strided view, and so do their keys, although neighbouring chunks share most keys. Autograd is slow through such
 views, so the backward pass is explicit. Global tokens outside a chunk's stretch are merged into the softmax afterwards.
 
-On CUDA, FlashAttention for variable lengths has windows but no global keys. An extra pass per global token of a
-document attends to it from the slots beyond its window, and its output is merged through the logsumexp. Given the
+On CUDA, variable-length FlashAttention supports windows but not global keys. An extra pass for each global token of a
+document attends to it from the slots beyond its window, and the output is merged through the logsumexp. Given the
 merged output and logsumexp, the kernel's backward pass returns the gradients of its share of the softmax. Padding
-between documents counts as further documents. ``varlen_attn`` of ``torch.nn.attention.varlen`` has neither dropout nor
-a gradient for its logsumexp.
+between documents is treated as extra documents. ``torch.nn.attention.varlen.varlen_attn`` is not used, because it has
+neither dropout nor a gradient for its logsumexp.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DEVICE, DTYPES, SIZES = "cuda", (torch.float16, torch.bfloat16), range(8, 129, 8
 """Device, dtypes and head sizes that FlashAttention supports."""
 
 GLOBALS = 8
-"""Maximum number of global tokens of a document; each takes a pass."""
+"""Maximum number of global tokens per document; each takes an extra pass."""
 
 _DOCUMENTS = ("cum_seq_q", "cum_seq_k", "max_q", "max_k", "dropout_p", "is_causal")
 _OPERATORS = {
@@ -45,13 +45,13 @@ class ChunkRun(NamedTuple):
     first: QueryChunk
     chunks: int  # number of chunks
     step: int  # slots from one chunk to the next
-    bias: Tensor  # mask of the stretch, (chunks or 1, 1, queries, keys)
+    bias: Tensor  # additive mask of the stretch, (chunks or 1, 1, queries, keys)
     far: Tensor  # slots of the global tokens outside the stretch, (chunks, far), int64
-    far_bias: Tensor  # 0 for these, minus infinity for padding, (chunks or 1, 1, 1, far)
+    far_bias: Tensor  # 0 for global tokens, minus infinity for padding, (chunks or 1, 1, 1, far)
 
 
 class FarKeys(NamedTuple):
-    """Keys and values beyond the stretch, ``(chunks, heads, far, size)``, merged through the logsumexp.
+    """Keys and values outside the stretch, ``(chunks, heads, far, size)``, merged through the logsumexp.
 
     Given the merged output and logsumexp, the fused kernel's backward pass returns the gradients of its own keys.
     """
@@ -61,26 +61,26 @@ class FarKeys(NamedTuple):
     bias: Tensor  # the run's far_bias, at least float32
 
     def scores(self, query: Tensor) -> Tensor:
-        """Return scores in the dtype of the bias, ``(chunks, heads, queries, far)``."""
+        """Return the scores, ``(chunks, heads, queries, far)``, in the dtype of the bias."""
         wide = self.bias.dtype
         return query.to(wide) @ self.key.to(wide).transpose(-2, -1) / math.sqrt(query.shape[-1]) + self.bias
 
     def merge(self, query: Tensor, near_out: Tensor, near_lse: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the output and logsumexp, ``(chunks, heads, queries)``, over all keys."""
+        """Return the output and the logsumexp (shape ``(chunks, heads, queries)``) over all keys."""
         scores = self.scores(query)
         lse = torch.logaddexp(near_lse, scores.logsumexp(-1))
         weights = (scores - lse[..., None]).exp()
-        # In float32: a factor rounded to 16 bits would shift a whole row and its gradients.
+        # In float32, because rounding the factor to 16 bits would shift a whole row and its gradients.
         out = near_out * (near_lse - lse).exp()[..., None]
         out += weights @ self.value.to(weights.dtype)
         return out, lse
 
     def gradients(self, query: Tensor, grad: Tensor, out: Tensor, lse: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the gradients of queries, keys and values; ``out`` and ``lse`` are over all keys."""
+        """Return the gradients of queries, keys and values, given the output and logsumexp over all keys."""
         weights = (self.scores(query) - lse[..., None]).exp()
         wide = weights.dtype
         gains = grad.to(wide) @ self.value.to(wide).transpose(-2, -1)
-        # The gradient of the softmax: each weight times the gain of its value over the output.
+        # Softmax gradient: each weight times how much its value exceeds the output, along grad.
         gains -= (grad.to(wide) * out).sum(-1, keepdim=True)
         scores_grad = (weights * gains / math.sqrt(query.shape[-1])).to(grad.dtype)
         key_grad = scores_grad.transpose(-2, -1) @ query
@@ -88,14 +88,14 @@ class FarKeys(NamedTuple):
 
 
 def has_cpu_kernel() -> bool:
-    """Return whether this PyTorch has the private fused kernel for the CPU."""
+    """Return whether this version of PyTorch has the private fused CPU kernel."""
     return hasattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu_backward")
 
 
 def cpu_attention(query: Tensor, key: Tensor, value: Tensor, packing: Packing, window: int) -> Tensor:
-    """Return the output within windows and to global tokens, ``(slots, hidden)``, without dropout."""
+    """Return the output of windowed attention with global keys, ``(slots, hidden)``, without dropout."""
     runs = packing.once(("runs", window, query.dtype), lambda: _runs(packing, window, query.dtype))
-    with torch.autocast("cpu", enabled=False):  # far scores use float32, as in the backward pass
+    with torch.autocast("cpu", enabled=False):  # so that far scores use float32, as in the backward pass
         attended: Tensor = _CpuAttention.apply(query.contiguous(), key.contiguous(), value.contiguous(), runs)  # type: ignore[no-untyped-call]
     return attended.flatten(1)
 
@@ -148,7 +148,7 @@ def _queries(states: Tensor, run: ChunkRun) -> Tensor:
 
 
 def _keys(states: Tensor, run: ChunkRun) -> Tensor:
-    """View the key slots as ``(chunks, heads, keys, size)``; neighbouring chunks overlap."""
+    """View the key slots as ``(chunks, heads, keys, size)``, where neighbouring chunks overlap."""
     return _view_chunks(states, run, run.first.key, run.first.keys)
 
 
@@ -160,7 +160,7 @@ def _view_chunks(states: Tensor, run: ChunkRun, start: int, length: int) -> Tens
 
 
 def _add_overlapping(total: Tensor, parts: Tensor, run: ChunkRun) -> None:
-    """Add ``(chunks, heads, keys, size)`` to the key slots, one step at a time: within a step no keys overlap."""
+    """Add ``(chunks, heads, keys, size)`` to the key slots, one step at a time, so that no keys overlap."""
     for start in range(0, run.first.keys, run.step):
         width = min(run.step, run.first.keys - start)
         view = _view_chunks(total, run, run.first.key + start, width)
@@ -186,7 +186,7 @@ def _runs(packing: Packing, window: int, dtype: torch.dtype) -> list[ChunkRun]:
 
 
 def _progressions(chunks: list[QueryChunk]) -> list[list[QueryChunk]]:
-    """Split chunks where their spacing, or the offset from queries to keys, changes."""
+    """Split chunks wherever their spacing or the offset from queries to keys changes."""
     progressions: list[list[QueryChunk]] = []
     for chunk in chunks:
         last = progressions[-1] if progressions else []
@@ -199,7 +199,7 @@ def _progressions(chunks: list[QueryChunk]) -> list[list[QueryChunk]]:
 
 
 def has_operators() -> bool:
-    """Return whether this PyTorch has FlashAttention with the expected arguments; tested with 2.11."""
+    """Return whether PyTorch's FlashAttention operators have the expected arguments (tested with 2.11)."""
     for name, expected in _OPERATORS.items():
         schema = getattr(getattr(torch.ops.aten, name, None), "default", None)
         names = tuple(argument.name for argument in schema._schema.arguments) if schema else ()
@@ -210,15 +210,15 @@ def has_operators() -> bool:
 
 @cache
 def has_kernel(device: torch.device) -> bool:
-    """Return whether a GPU has FlashAttention, which needs NVIDIA's compute capability 8.0."""
+    """Return whether a GPU supports FlashAttention, which needs compute capability 8.0."""
     built = torch.version.cuda is not None and torch.backends.cuda.is_flash_attention_available()
     return built and has_operators() and torch.cuda.get_device_capability(device) >= (8, 0)
 
 
 def accepts(query: Tensor, packing: Packing) -> bool:
-    """Return whether FlashAttention can compute a batch; it cannot mask tokens inside documents.
+    """Return whether FlashAttention can process a batch; it cannot mask tokens inside documents.
 
-    ``torch.backends.cuda.enable_flash_sdp(False)`` disables it.
+    ``torch.backends.cuda.enable_flash_sdp(False)`` disables FlashAttention.
     """
     supported = query.device.type == DEVICE and query.dtype in DTYPES and query.shape[2] in SIZES
     supported = supported and torch.backends.cuda.flash_sdp_enabled() and has_kernel(query.device)
@@ -228,34 +228,34 @@ def accepts(query: Tensor, packing: Packing) -> bool:
 def varlen_attention(
     query: Tensor, key: Tensor, value: Tensor, packing: Packing, window: int, dropout: float
 ) -> Tensor:
-    """Return the output within windows and to global tokens, ``(slots, hidden)``."""
+    """Return the output of windowed attention with global keys, ``(slots, hidden)``."""
     plan = packing.once(("varlen", window), lambda: _plan(packing, window))
     attended: Tensor = _VarlenAttention.apply(query, key, value, plan, dropout)  # type: ignore[no-untyped-call]
     return attended.flatten(1)
 
 
 _Bounds = tuple[Tensor, Tensor, int, int]
-"""Bounds of queries and of keys, int32, and their maximum lengths, as arguments of the operators."""
+"""Document bounds of queries and keys (int32) and their maximum lengths, as the operators expect them."""
 
 
 class _Far(NamedTuple):
     """One global token of each document."""
 
-    slots: Tensor  # int64, its slot; arbitrary for documents without one, (documents,)
-    bias: Tensor  # 0 for rows that see it beyond the window, minus infinity for others, (rows,)
+    slots: Tensor  # int64, slot of the token, (documents,); arbitrary for documents without one
+    bias: Tensor  # 0 where the token is global and beyond the window, otherwise minus infinity, (rows,)
 
 
 class _Plan(NamedTuple):
-    bounds: _Bounds  # of documents and of the padding between them
-    window: dict[str, int]  # half on each side, as keywords of the operators
-    rows: int  # slots up to the end of the last document that the window does not cover
-    far_bounds: _Bounds  # of the documents in these rows, with one key each
+    bounds: _Bounds  # bounds of the documents and of the padding between them
+    window: dict[str, int]  # half the window on each side, as keywords of the operators
+    rows: int  # slots up to the end of the last document with a global token beyond a window
+    far_bounds: _Bounds  # bounds of the documents in these rows, with one key each
     far: list[_Far]
 
 
 def _plan(packing: Packing, window: int) -> _Plan:
     reach, starts, rows = window // 2, [0], 0
-    passes: defaultdict[int, dict[int, int]] = defaultdict(dict)  # global slots by the first slot of their document
+    passes: defaultdict[int, dict[int, int]] = defaultdict(dict)  # global slots by their document's first slot
     for span in packing.spans:
         last, end = span.start + span.length - 1, span.start + span.size
         starts += [last + 1, end] if last + 1 < end else [end]
@@ -291,7 +291,7 @@ class _VarlenAttention(torch.autograd.Function):
         for slots, bias in plan.far:
             far_out, far_lse, *far_states = _forward(query[rows], key[slots], value[slots], *plan.far_bounds, dropout)
             far_lse += bias
-            # In float32: a share rounded to 16 bits would shift a whole row and its gradients.
+            # In float32, because rounding the share to 16 bits would shift a whole row and its gradients.
             share = (far_lse - lse[:, rows]).sigmoid().T[..., None]
             out[rows] = torch.lerp(out[rows].to(share.dtype), far_out.to(share.dtype), share)
             lse[:, rows] = torch.logaddexp(lse[:, rows], far_lse)
@@ -318,13 +318,13 @@ class _VarlenAttention(torch.autograd.Function):
 
 
 def _forward(*arguments: Tensor | float, **window: int) -> Sequence[Tensor]:
-    """Return the output, its logsumexp, ``(heads, slots)``, and the random state, two tensors."""
+    """Return the output, its logsumexp (shape ``(heads, slots)``) and the random state (two tensors)."""
     outputs: Sequence[Tensor] = torch.ops.aten._flash_attention_forward(*arguments, False, False, **window)[:4]
     return outputs
 
 
 def _backward(*arguments: Tensor | float, **window: int) -> Sequence[Tensor]:
-    """Return the gradients of queries, keys and values, zero for rows with infinite logsumexp."""
+    """Return the gradients of queries, keys and values; they are zero in rows with an infinite logsumexp."""
     *inputs, dropout, seed, offset = arguments
     grads: Sequence[Tensor] = torch.ops.aten._flash_attention_backward(*inputs, dropout, False, seed, offset, **window)
     return grads

@@ -1,6 +1,6 @@
-"""The Longformer as a transformers model: padded batches in and out, packed documents inside.
+"""The Longformer as a transformers model, with padded batches as input and output but packed documents inside.
 
-``import simlte_st`` registers it with transformers' Auto classes.
+``import simlte_st`` registers the model with transformers' Auto classes.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from simlte_st.longformer.packing import Packing, pack_batch
 GlobalTokens = Literal["cls", "none"]
 
 SLOTS = 2048
-"""Number of slots per feed-forward pass on the CPU without gradients, so that activations fit the cache."""
+"""Number of slots per feed-forward pass on the CPU without gradients, so that activations fit in the cache."""
 
 
 class SimlteLongformerConfig(LongformerConfig):
     """Configuration of a :class:`~simlte_st.longformer.SimlteLongformerModel`.
 
     Positions are numbered as in RoBERTa and the stock Longformer: the first token has position ``pad_token_id + 1``.
-    The model therefore reads :attr:`usable_length` tokens, fewer than ``max_position_embeddings``. Converting a BERT,
-    whose positions begin at 0, shifts its table, so that transformers' ``LongformerModel`` can load the checkpoint.
+    The model therefore reads :attr:`usable_length` tokens, fewer than ``max_position_embeddings``. A converted BERT,
+    whose positions begin at 0, gets a shifted table, so that transformers' ``LongformerModel`` can load the checkpoint.
 
     Args:
-        attention_window: Window size in tokens, both sides together; an even number, or a list with one per layer.
+        attention_window: Total window size in tokens (both sides), an even number; or a list with one size per layer.
         global_tokens: Tokens with global attention when the features have no ``global_attention_mask``: ``"cls"``, the
             first token of each document, or ``"none"``.
         **kwargs: Fields of ``transformers.LongformerConfig``.
@@ -51,15 +51,15 @@ class SimlteLongformerConfig(LongformerConfig):
     model_type = "simlte_longformer"
 
     def __init__(self, global_tokens: GlobalTokens = "cls", **kwargs: Any) -> None:
-        # A constructor rather than a field, because configurations are not dataclasses in transformers 5.0.
+        # Set in a constructor rather than a field, because configurations are not dataclasses in transformers 5.0.
         self.global_tokens: GlobalTokens = global_tokens
         super().__init__(**kwargs)
         check_value("global_tokens", global_tokens, GlobalTokens)
         if self.pad_token_id is None:
-            raise ConfigurationError("pad_token_id=None: positions are numbered from pad_token_id + 1, so set it.")
+            raise ConfigurationError("Set pad_token_id=: positions are numbered from pad_token_id + 1.")
         for window in self.layer_windows():
             if not isinstance(window, int) or window <= 0 or window % 2:
-                raise ConfigurationError(f"attention_window={window!r}: must be a positive even number.")
+                raise ConfigurationError(f"attention_window={window!r} must be a positive even number.")
 
     def layer_windows(self) -> list[int]:
         """Return the window size of every layer."""
@@ -68,7 +68,7 @@ class SimlteLongformerConfig(LongformerConfig):
         windows = list(self.attention_window)
         if len(windows) != self.num_hidden_layers:
             raise ConfigurationError(
-                f"attention_window has {len(windows)} numbers for {self.num_hidden_layers} layers: give one per layer."
+                f"attention_window has {len(windows)} sizes for {self.num_hidden_layers} layers: give one per layer."
             )
         return windows
 
@@ -79,7 +79,7 @@ class SimlteLongformerConfig(LongformerConfig):
         return int(self.max_position_embeddings - self.pad_token_id - 1)
 
 
-# The modules have the names of the stock ones, so that checkpoints match. Hidden states are packed, (slots, hidden).
+# Modules are named as in the stock Longformer, so that checkpoints match. Hidden states are packed, (slots, hidden).
 
 
 class LongformerEmbeddings(nn.Module):
@@ -88,7 +88,7 @@ class LongformerEmbeddings(nn.Module):
     def __init__(self, config: SimlteLongformerConfig) -> None:
         super().__init__()
         assert config.pad_token_id is not None  # checked by the configuration
-        # compat.readable_tokens reads it: positions begin at padding_idx + 1.
+        # Read by compat.readable_tokens: positions begin at padding_idx + 1.
         self.padding_idx: int = config.pad_token_id
         self.word_embeddings = nn.Embedding(config.vocab_size, config.hidden_size, padding_idx=self.padding_idx)
         self.token_type_embeddings = nn.Embedding(config.type_vocab_size, config.hidden_size)
@@ -117,13 +117,13 @@ class LongformerAttention(nn.Module):
         self.output = stock.LongformerSelfOutput(config)
 
     def forward(self, hidden: Tensor, packing: Packing) -> Tensor:
-        """Return the new states."""
+        """Return the new hidden states."""
         states: Tensor = self.output(self.self(hidden, packing), hidden)
         return states
 
 
 class LongformerLayer(GradientCheckpointingLayer):
-    """Attention and feed-forward, with gradient checkpointing."""
+    """Attention and feed-forward network, with gradient checkpointing."""
 
     def __init__(self, config: SimlteLongformerConfig, window: int) -> None:
         super().__init__()
@@ -133,7 +133,7 @@ class LongformerLayer(GradientCheckpointingLayer):
         self.chunk_size: int = config.chunk_size_feed_forward
 
     def forward(self, hidden: Tensor, packing: Packing) -> Tensor:
-        """Return the new states."""
+        """Return the new hidden states."""
         attended = self.attention(hidden, packing)
         limited = attended.device.type == "cpu" and not torch.is_grad_enabled()
         size = self.chunk_size or (SLOTS if limited else len(attended))
@@ -149,7 +149,7 @@ class LongformerEncoder(nn.Module):
         self.layer = nn.ModuleList(LongformerLayer(config, window) for window in config.layer_windows())
 
     def forward(self, hidden: Tensor, packing: Packing, keep_all: bool) -> tuple[Tensor, list[Tensor]]:
-        """Return the last states and, with ``keep_all``, those of all layers."""
+        """Return the last hidden states and, if ``keep_all``, the states of all layers."""
         states = [hidden]
         for layer in self.layer:
             hidden = layer(hidden, packing)
@@ -159,7 +159,7 @@ class LongformerEncoder(nn.Module):
 
 
 class SimlteLongformerPreTrainedModel(PreTrainedModel):
-    """Base class: weight names, initialisation and attention backends."""
+    """Base class that sets weight names, initialisation and attention backends."""
 
     config: SimlteLongformerConfig
     config_class = SimlteLongformerConfig
@@ -186,11 +186,11 @@ class SimlteLongformerPreTrainedModel(PreTrainedModel):
 
 
 class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
-    """The Longformer without a head. It takes the same features as the stock model, of any width.
+    """The Longformer without a head. It takes the same inputs as the stock model, padded to any width.
 
     Args:
         config: The configuration.
-        add_pooling_layer: Whether to add the pooler, as in stock checkpoints without a head.
+        add_pooling_layer: Whether to add a pooler, as in stock checkpoints without a head.
 
     Example:
         ::
@@ -234,13 +234,13 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
             input_ids: Token ids, ``(batch, width)``, int64.
             attention_mask: 1 for tokens, 0 for padding, ``(batch, width)`` (default: all tokens). As in the stock
                 model, 2 marks a token with global attention.
-            global_attention_mask: 1 for tokens with global attention, ``(batch, width)`` (default: those with a 2 in
-                the attention mask; if there are none, the configuration's ``global_tokens``).
+            global_attention_mask: 1 for tokens with global attention, ``(batch, width)`` (default: tokens marked with 2
+                in the attention mask or, without any, the configuration's ``global_tokens``).
             token_type_ids: Segment ids, ``(batch, width)``, int64 (default: 0).
             position_ids: Positions, ``(batch, width)``, int64 (default: counted from ``pad_token_id + 1``).
             output_attentions: Not supported, because attention weights are never stored.
             output_hidden_states: Whether to return the states of all layers.
-            **kwargs: ``return_dict=False`` returns a tuple; other keywords are ignored.
+            **kwargs: ``return_dict=False`` to return a tuple; other keywords are ignored.
 
         Returns:
             ``last_hidden_state``, ``(batch, width, hidden)``, zero at padding; ``pooler_output``; ``hidden_states``.
@@ -249,9 +249,9 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
             ModelError: A document has more tokens than the model has positions, or ``output_attentions=True``.
         """
         if self.config.output_attentions if output_attentions is None else output_attentions:
-            raise ModelError("output_attentions=True: weights are never stored. Use transformers' LongformerModel.")
+            raise ModelError("output_attentions=True is not supported: use transformers' LongformerModel.")
         shape, device = input_ids.shape, input_ids.device
-        # Plan on the CPU, to synchronize with the device once instead of at each decision.
+        # Plan on the CPU, to synchronize with the device only once.
         mask = torch.ones(shape, dtype=torch.int64) if attention_mask is None else attention_mask.cpu()
         global_mask = None if global_attention_mask is None else global_attention_mask.cpu() > 0
         if global_mask is None and bool((mask > 1).any()):
@@ -262,7 +262,7 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
         if position_ids is not None:
             positions = packing.pack(position_ids.expand(shape), fill=pad)
         else:
-            # As in the stock model, padding tokens within a row do not count.
+            # As in the stock model, padding tokens inside a row do not advance the position.
             real = input_ids != pad
             positions = packing.pack(real.cumsum(1) * real + pad, fill=pad)
         if position_ids is not None or shape[1] > self.config.usable_length:
@@ -280,12 +280,12 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
         )
 
     def _check_positions(self, positions: Tensor) -> None:
-        """Reject positions beyond the table, which would crash the process on CUDA."""
+        """Reject positions beyond the table; on CUDA, they would crash the process."""
         if positions.numel() and (highest := int(positions.max())) >= self.config.max_position_embeddings:
             usable = self.config.usable_length
             raise ModelError(
                 f"A document has {highest - self.embeddings.padding_idx} tokens, but the model has positions for "
-                f"{usable}. Truncate it (tokenizer.model_max_length={usable}) or convert to a larger max_length."
+                f"{usable}. Truncate it (tokenizer.model_max_length={usable}) or convert with a larger max_length."
             )
 
 
@@ -324,14 +324,14 @@ class SimlteLongformerForMaskedLM(SimlteLongformerPreTrainedModel):
         """Predict tokens.
 
         Args:
-            input_ids: As in :meth:`SimlteLongformerModel.forward`, like the two masks.
+            input_ids: Token ids; see :meth:`SimlteLongformerModel.forward` for these and the two masks.
             attention_mask: 1 for tokens, 0 for padding.
             global_attention_mask: 1 for tokens with global attention.
-            labels: Token ids to predict, -100 to ignore a token, ``(batch, width)``, int64.
+            labels: Token ids to predict, or -100 to ignore a token, ``(batch, width)``, int64.
             **kwargs: Other arguments of :meth:`SimlteLongformerModel.forward`.
 
         Returns:
-            ``logits``, ``(batch, width, vocab)``, and with ``labels`` the mean cross-entropy as ``loss``.
+            ``logits``, ``(batch, width, vocab)``; and, if ``labels`` are given, ``loss``, the mean cross-entropy.
         """
         outputs = self.longformer(input_ids, attention_mask, global_attention_mask, return_dict=True, **kwargs)
         logits = self.lm_head(outputs.last_hidden_state)

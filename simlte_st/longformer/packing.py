@@ -1,8 +1,8 @@
-"""Pack padded batches, so that the cost scales with the number of non-padding tokens, and unpack them.
+"""Pack and unpack padded batches, so that cost scales with the number of non-padding tokens.
 
-Documents are laid out one after another in a row of slots, the longest first, each in whole blocks of :data:`BLOCK`
-slots; only the last block of a document has padding. Neighbouring tokens stay neighbours, so a window in the document
-is a window in the row. Documents with the same number of blocks are adjacent and form a batch without copying.
+Documents are laid out one after another in a row of slots, longest first. Each takes whole blocks of :data:`BLOCK`
+slots, and only its last block has padding. Neighbouring tokens stay neighbours, so a window in the document is a window
+in the row. Documents with the same number of blocks are adjacent and form a batch without copying.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor
 T = TypeVar("T")
 
 BLOCK = 32
-"""Number of slots in a block; a document wastes half a block on average."""
+"""Number of slots per block; on average, a document leaves half a block unused."""
 
 
 class PackedSpan(NamedTuple):
@@ -25,27 +25,27 @@ class PackedSpan(NamedTuple):
 
     start: int  # first slot
     size: int  # number of slots, a multiple of the block
-    length: int  # slots from its first to its last token
+    length: int  # number of slots from the first to the last token
     globals: tuple[int, ...]  # slots with global attention, ascending
-    holes: bool  # whether a slot of these is masked
+    holes: bool  # whether a slot within the length is masked
 
 
 @dataclass(frozen=True)
 class Packing:
     """The layout of a padded batch in packed slots.
 
-    Tensors have one value per slot, ``(slots,)``, unless stated otherwise.
+    Unless stated otherwise, tensors have shape ``(slots,)``, one value per slot.
     """
 
     batch: int  # rows of the padded batch
     width: int  # columns of the padded batch
-    spans: list[PackedSpan]  # the packed documents in order; rows without a token have none
-    source: Tensor  # int64, index of the token in the flattened batch; the document's last token at padding
+    spans: list[PackedSpan]  # the packed documents, in order; empty rows have no span
+    source: Tensor  # int64, index of the token in the flattened batch; at padding, of the document's last token
     inside: Tensor  # bool, whether the slot is inside a document
-    valid: Tensor  # bool, whether the slot can be attended to: inside and not masked
+    valid: Tensor  # bool, whether the slot can be attended to (inside a document and not masked)
     is_global: Tensor  # bool, whether the token has global attention
     document: Tensor  # int64, index of the document in ``spans``
-    positions: Tensor  # int64, position in the document, from 0
+    positions: Tensor  # int64, position in the document, counted from 0
     filled: Tensor  # int64, the slots inside documents, (tokens,)
     global_slots: Tensor  # int64, the slots with global attention, (globals,)
     _cache: dict[Hashable, object] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -56,17 +56,17 @@ class Packing:
         return len(self.source)
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the cached value of ``make``, which depends on the packing only; all layers share it."""
+        """Return ``make()``, cached for all layers; it may depend only on the packing."""
         if key not in self._cache:
             self._cache[key] = make()
         return cast(T, self._cache[key])
 
     def pack(self, padded: Tensor, fill: int) -> Tensor:
-        """Return the values of a padded batch, ``(batch, width)``, by slot, with ``fill`` at padding."""
+        """Pack the values of a padded batch, ``(batch, width)``, into slots, with ``fill`` at padding."""
         return padded.flatten().index_select(0, self.source).masked_fill(~self.inside, fill)
 
     def unpack(self, packed: Tensor) -> Tensor:
-        """Return the values of slots as a padded batch, with zeros at padding."""
+        """Unpack values from slots into a padded batch, with zeros at padding."""
         padded = packed.new_zeros(self.batch * self.width, *packed.shape[1:])
         targets = self.once("targets", lambda: self.source.index_select(0, self.filled))
         padded = padded.index_copy(0, targets, packed.index_select(0, self.filled))
@@ -74,9 +74,9 @@ class Packing:
 
 
 def document_spans(mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the index of each document's first token in the flattened batch, and the document's length.
+    """Return the index of each document's first token in the flattened batch, and each document's length.
 
-    A document runs from its first to its last unmasked token, so padding may be on either side.
+    A document extends from its first to its last unmasked token, so padding may be on either side.
     """
     batch, width = mask.shape
     unmasked, columns = mask > 0, torch.arange(width)
@@ -90,7 +90,7 @@ def pack_batch(
 ) -> Packing:
     """Plan the packing of a batch on the CPU and copy it to ``device``.
 
-    Masked tokens inside a document keep their slots, because they count towards distances.
+    Masked tokens inside a document keep their slots, because they count when distances are measured.
     """
     device, mask = device or mask.device, mask.cpu()
     batch, width = mask.shape
@@ -122,12 +122,12 @@ def pack_batch(
 
 
 def attention_bias(visible: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return the mask to add to scores: 0 where a key is visible, minus infinity elsewhere."""
+    """Return an additive attention mask: 0 where a key is visible, minus infinity elsewhere."""
     return torch.zeros(visible.shape, dtype=dtype, device=visible.device).masked_fill(~visible, float("-inf"))
 
 
 def to_device(tensors: list[Tensor], device: torch.device) -> list[Tensor]:
-    """Copy int64 and bool tensors from the CPU in a single transfer, without synchronizing with CUDA."""
+    """Copy int64 and bool CPU tensors to a device in a single transfer, without synchronizing with CUDA."""
     if device.type == "cpu":
         return tensors
     flat = torch.cat([tensor.flatten().long() for tensor in tensors])

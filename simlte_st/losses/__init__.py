@@ -1,4 +1,4 @@
-"""Training losses: contrastive with a masked-language-model term (DocSplit), reconstruction, and mined triplets."""
+"""Training losses: contrastive plus masked language modelling (DocSplit), reconstruction, and mined triplets."""
 
 from simlte_st.losses.cached_multiple_negatives_ranking_mlm import CachedMultipleNegativesRankingMLMLoss
 from simlte_st.losses.multi_similarity_triplet import MultiSimilarityTripletLoss

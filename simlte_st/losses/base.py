@@ -1,4 +1,4 @@
-"""What the losses share: columns of model inputs as batches, parameters for checkpoints, and metrics for the log."""
+"""Shared code of the losses: batching of input columns, checkpointing of parameters, and metrics for the log."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from simlte_st.distributed import is_connected, world
 from simlte_st.errors import ConfigurationError
 
 LABELS = "mlm_labels"
-"""Key of a masked column's labels: int64, shaped like its ``input_ids``. The model never sees them."""
+"""Key of a masked column's labels (int64, same shape as ``input_ids``). The model never sees the labels."""
 
 IGNORE = -100
-"""Label of tokens that are not predicted, as in ``cross_entropy``."""
+"""Label of tokens to leave out of the loss, the default ``ignore_index`` of ``cross_entropy``."""
 
 _MAX_PADDING = 1.125
-"""Maximum growth of a batch through padding for which columns are merged, because padding costs time too."""
+"""Merge columns only if padding makes the batch at most this many times larger, because padding costs time too."""
 
-_MAX_ROWS = 1024  # rows of a batch to compare
+_MAX_ROWS = 1024  # maximum number of rows of a batch used for the metrics
 
 
 def merge_columns(columns: list[Features], max_padding: float = float("inf")) -> Features | None:
-    """Return all rows as one batch, column after column; None if the columns cannot be merged."""
+    """Concatenate the rows of all columns into one batch; return None if the columns cannot be merged."""
     masks = [features.get("attention_mask") for features in columns]
     if len(columns) < 2 or any(mask is None for mask in masks):
         return None
@@ -37,13 +37,13 @@ def merge_columns(columns: list[Features], max_padding: float = float("inf")) ->
         return None
     merged = merge_feature_batches(columns)
     if merged is not None and LABELS in merged:
-        # The new padding is 0, which would be a token to predict.
+        # Merging pads labels with 0, which would be a token to predict.
         merged[LABELS] = merged[LABELS].masked_fill(merged["attention_mask"] == 0, IGNORE)
     return merged
 
 
 def encode(model: nn.Module, features: Features) -> tuple[Features, Tensor | None]:
-    """Return the model's outputs for a batch, and the batch's labels, if any."""
+    """Run the model on a batch; return its outputs and the batch's MLM labels, if any."""
     inputs = dict(features)  # the model adds its outputs to this copy
     labels = inputs.pop(LABELS, None)
     return model(inputs), labels
@@ -56,7 +56,7 @@ def encode_columns(model: nn.Module, columns: list[Features]) -> list[tuple[Feat
 
 
 def split_embeddings(outputs: list[tuple[Features, Tensor | None]], columns: int) -> list[Tensor]:
-    """Return the embeddings of each column, ``(rows, dim)``, from the result of :func:`encode_columns`."""
+    """Split the result of :func:`encode_columns` into the embeddings of each column, ``(rows, dim)``."""
     embeddings = [out["sentence_embedding"] for out, _ in outputs]
     return list(embeddings[0].chunk(columns)) if len(embeddings) == 1 else embeddings
 
@@ -80,7 +80,7 @@ def take_rows(features: Features, rows: Tensor) -> Features:
 class HeadPrecision:
     """Mixin for modules that compute logits over the vocabulary in the Trainer's precision."""
 
-    # The Trainer's autocast covers the model only. Softmax and sums always use float32.
+    # The Trainer's autocast covers only the model. Softmax and sums always use float32.
     bf16 = False
 
     def precision(self, device: torch.device) -> AbstractContextManager[object]:
@@ -91,36 +91,36 @@ class HeadPrecision:
 class LossStateMixin(nn.Module):
     """Mixin for losses with trainable parameters; list it before the stock loss in the base classes.
 
-    :class:`~simlte_st.training.LossStateCallback` uses these three methods. They cover wrapped losses too.
+    :class:`~simlte_st.training.LossStateCallback` calls these three methods, which include the state of wrapped losses.
     """
 
     model: SentenceTransformer
 
     def extra_state(self) -> dict[str, Tensor]:
-        """Return the parameters and buffers of the loss by name, without those of the model."""
+        """Return the loss's own parameters and buffers by name, excluding the model's."""
         model_tensors = {id(tensor) for tensor in self.model.state_dict(keep_vars=True).values()}
         tensors = self.state_dict(keep_vars=True)
         return {name: tensor.detach() for name, tensor in tensors.items() if id(tensor) not in model_tensors}
 
     def load_extra_state(self, state: dict[str, Tensor]) -> None:
-        """Restore the result of :meth:`extra_state` in place."""
+        """Restore the state returned by :meth:`extra_state` in place."""
         names = sorted(self.extra_state())
         if names != sorted(state):
             raise ConfigurationError(
-                f"The checkpoint's loss has the parameters {sorted(state)}, this loss has {names}: resume with the "
-                "loss and settings that the run started with."
+                f"The checkpoint's loss has the parameters {sorted(state)}, but this loss has {names}: resume with the "
+                "same loss and settings as the original run."
             )
-        self.load_state_dict(state, strict=False)  # without the model's parameters
+        self.load_state_dict(state, strict=False)  # not strict: the model's own parameters are absent
 
     def set_head_precision(self, bf16: bool) -> None:
-        """Set whether all heads compute in bfloat16; the Trainer's autocast does not cover them."""
+        """Choose bfloat16 or float32 for all heads, which the Trainer's autocast does not cover."""
         for module in self.modules():
             if isinstance(module, HeadPrecision):
                 module.bf16 = bf16
 
 
 def average_gradient(parameter: nn.Parameter) -> None:
-    """Average the gradient of a head over processes; DDP does not, because the head is outside its wrapper."""
+    """Average the gradient of a head over processes, because DDP wraps only the model."""
     if is_connected() and world() > 1 and parameter.grad is not None:
         torch.distributed.all_reduce(parameter.grad)
         parameter.grad.div_(world())
@@ -129,8 +129,8 @@ def average_gradient(parameter: nn.Parameter) -> None:
 class BatchMetrics:
     """Means of batch metrics since the last :meth:`take`.
 
-    - ``mean_cosine``: mean cosine between different documents of a batch. It rises if the embeddings collapse into a
-      cone, which an MLM term can cause.
+    - ``mean_cosine``: mean cosine between different documents of a batch. A rise means that the embeddings are
+      collapsing into a cone, as an MLM term can cause.
     - ``alignment``: mean squared distance between the two views of a document (Wang & Isola, 2020).
     - ``uniformity``: log of the mean of ``exp(-2 d^2)`` over pairs of different documents (ibid.); lower is more
       uniform.
@@ -138,7 +138,7 @@ class BatchMetrics:
 
     def __init__(self) -> None:
         self._sums: dict[str, Tensor] = {}
-        self._batches: dict[str, int] = {}  # by name: a batch of one document has only an alignment
+        self._batches: dict[str, int] = {}  # counted per metric: a batch of one document only has an alignment
 
     @torch.no_grad()
     def update(self, embeddings: list[Tensor]) -> None:
@@ -158,7 +158,7 @@ class BatchMetrics:
             self._batches[name] = self._batches.get(name, 0) + 1
 
     def take(self) -> dict[str, float]:
-        """Return the means and reset them; empty if there was no batch since the last call."""
+        """Return the means and reset them; the dictionary is empty if no batch was added since the last call."""
         means = {name: round((total / self._batches[name]).item(), 4) for name, total in self._sums.items()}
         self._sums, self._batches = {}, {}
         return means

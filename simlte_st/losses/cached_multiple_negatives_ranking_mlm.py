@@ -1,4 +1,4 @@
-"""DocSplit's training loss with gradient caching, for large batches in little memory."""
+"""DocSplit's training loss with gradient caching, to train with large batches on limited memory."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from simlte_st.losses.multiple_negatives_ranking_mlm import MLMLossMixin
 class CachedMultipleNegativesRankingMLMLoss(  # type: ignore[misc]  # returns terms
     MLMLossMixin, CachedMultipleNegativesRankingLoss
 ):
-    """:class:`~simlte_st.losses.MultipleNegativesRankingMLMLoss` with the memory use of a mini-batch.
+    """:class:`~simlte_st.losses.MultipleNegativesRankingMLMLoss` with gradient caching.
 
     More in-batch negatives help, but need more memory. This loss has the same value and gradients as the plain loss
-    and keeps the activations of only one mini-batch at a time:
+    but holds the activations of only one mini-batch at a time:
 
     1. It embeds all texts without a graph, one mini-batch after another.
     2. It computes the contrastive loss of the whole batch and the gradient of each embedding.
     3. In the backward pass it embeds each mini-batch again, with a graph and the same dropout, and backpropagates the
        gradients from step 2.
     4. The MLM term is a sum over masked tokens and needs no cache. With ``mlm_input="separate"``, each masked
-       mini-batch takes one forward and one backward pass, whose gradients accumulate; with ``"shared"``, steps 1 and 3
-       include it. In both cases it is the mean over the masked tokens of the whole batch.
+       mini-batch takes one forward and one backward pass, and the gradients accumulate; with ``"shared"``, the term is
+       computed in steps 1 and 3. Either way, it is the mean over the masked tokens of the whole batch.
 
-    If a forward pass costs 1 and a backward pass 2, this loss costs 7 and the plain loss 6; with
+    Counting 1 for a forward pass and 2 for a backward pass, this loss costs 7 and the plain loss 6; with
     ``mlm_input="shared"``, they cost 4 and 3.
 
     Args:
         model: The model to train.
         mlm_weight: Weight of the MLM term; 0 gives exactly ``CachedMultipleNegativesRankingLoss``.
         mini_batch_size: Number of texts per pass through the model, counted over all columns.
-        mini_batch_num_tokens: Number of tokens per pass through the model, without padding, instead of a number of
-            texts. A longer text gets its own pass. ``mini_batch_size`` then applies to the scores only.
+        mini_batch_num_tokens: Number of non-padding tokens per pass through the model, as an alternative to a number of
+            texts. A longer text gets its own pass. ``mini_batch_size`` then applies only to the score matrix.
         **options: Other options of ``MultipleNegativesRankingMLMLoss`` and ``CachedMultipleNegativesRankingLoss``.
 
     Raises:
@@ -52,16 +52,16 @@ class CachedMultipleNegativesRankingMLMLoss(  # type: ignore[misc]  # returns te
 
     References:
         - GradCache (https://aclanthology.org/2021.repl4nlp-1.31)
-        - The references of ``MultipleNegativesRankingMLMLoss``
+        - See also ``MultipleNegativesRankingMLMLoss``
 
     Requirements:
-        1. The requirements of ``MultipleNegativesRankingMLMLoss``
-        2. A large ``per_device_train_batch_size`` and a mini-batch that fits into memory
+        1. An encoder with a mask token, unless ``mlm_weight=0``
+        2. A large ``per_device_train_batch_size``, and mini-batches that fit into memory
         3. A single process or DDP; gradient caching does not work with sharded gradients (FSDP, DeepSpeed)
         4. ``use_reentrant=False``, transformers' default, for gradient checkpointing
 
     Inputs:
-        Two columns of texts, (view A, view B), without labels.
+        Two text columns, (view A, view B), without labels.
 
     Example:
         ::
@@ -72,7 +72,7 @@ class CachedMultipleNegativesRankingMLMLoss(  # type: ignore[misc]  # returns te
     """
 
     def compute_terms(self, columns: list[Features], masked: list[Features], labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the contrastive and the weighted MLM term, scalars."""
+        """Return two scalars: the contrastive term and the weighted MLM term."""
         shared = self.mlm_input == "shared"
         contrastive_pass = ContrastivePass(self, masked if shared else columns)
         contrastive = contrastive_pass.forward_cached(contrastive_pass.batches, labels)
@@ -85,7 +85,7 @@ class CachedMultipleNegativesRankingMLMLoss(  # type: ignore[misc]  # returns te
         return contrastive, mlm
 
     def _average_head_gradient(self, _: Tensor) -> None:
-        """Average once for all mini-batches, in all processes, including those without masked tokens."""
+        """Average the head's gradient once per batch, in every process, even one without masked tokens."""
         assert self.mlm_head is not None
         for parameter in self.mlm_head.parameters():
             if parameter.requires_grad:
@@ -95,21 +95,21 @@ class CachedMultipleNegativesRankingMLMLoss(  # type: ignore[misc]  # returns te
 class ContrastivePass(CachedLossMixin):
     """The contrastive term of one batch, computed with sentence-transformers' GradCache implementation.
 
-    Each batch needs a new object: the second embedding step runs in the backward pass, by which time the loss may have
-    seen another batch. If the columns have MLM labels (``mlm_input="shared"``), each mini-batch adds its MLM term: the
-    value in the first embedding step, the gradient in the second.
+    Create a new object for each batch: the second embedding step runs in the backward pass, by which time the loss may
+    have seen another batch. If the columns have MLM labels (``mlm_input="shared"``), each mini-batch also contributes
+    its MLM term: the value in the first embedding step, the gradient in the second.
     """
 
     def __init__(self, loss: CachedMultipleNegativesRankingMLMLoss, columns: list[Features]) -> None:
         self.loss, self.model = loss, loss.model
         self.mini_batch_size, self.mini_batch_num_tokens = loss.mini_batch_size, loss.mini_batch_num_tokens
         self.batches, self._order = _arrange_columns(loss, columns)
-        # Summed cross-entropy and number of the masked tokens of all columns, complete after the first embedding step.
+        # Summed cross-entropy and number of masked tokens over all columns, complete after the first embedding step.
         self.mlm_sum = torch.zeros((), device=self.batches[0]["input_ids"].device)
         self.mlm_count = 0
         self._mlm_slope: Tensor | None = None
         self._columns = len(columns)
-        # The second embedding step runs in the backward pass, outside the current autocast.
+        # The second embedding step runs in the backward pass, outside the autocast context that is active now.
         device = self.mlm_sum.device.type
         enabled, dtype = torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)
         self._autocast = functools.partial(torch.autocast, device, dtype=dtype, enabled=enabled)
@@ -122,11 +122,11 @@ class ContrastivePass(CachedLossMixin):
         self, sentence_feature: Features, begin: int, end: int, with_grad: bool, copy_random_state: bool,
         random_state: RandContext | None = None,
     ) -> tuple[Tensor, RandContext | None]:  # fmt: skip
-        """Embed some rows, like the overridden method, and compute their MLM term."""
+        """Embed a range of rows, as the overridden method does, and compute their MLM term."""
         features = slice_rows(sentence_feature, begin, end)
         with random_state or nullcontext(), torch.set_grad_enabled(with_grad), self._autocast():
             state = RandContext(*features.values()) if copy_random_state else None
-            torch.clear_autocast_cache()  # in some versions of PyTorch, passes with and without a graph share it
+            torch.clear_autocast_cache()  # some PyTorch versions share it between passes with and without a graph
             outputs, labels = encode(self.model, features)
             embeddings: Tensor = outputs["sentence_embedding"]
             if labels is not None:
@@ -141,7 +141,7 @@ class ContrastivePass(CachedLossMixin):
     def calculate_loss(
         self, reps: list[list[Tensor]], labels: Tensor | None = None, *, with_backward: bool = False
     ) -> Tensor:
-        """Return the loss for the embeddings of all mini-batches; ``with_backward`` also computes their gradients."""
+        """Compute the loss from the embeddings of all mini-batches, and, if ``with_backward``, their gradients."""
         if len(self.batches) > 1:
             columns = [torch.cat(batches) for batches in reps]
         else:
@@ -151,7 +151,7 @@ class ContrastivePass(CachedLossMixin):
             columns = list(embeddings.chunk(self._columns))
         if with_backward:
             self.loss.metrics.update(columns)
-        # The stock method backpropagates once per chunk of scores, so the graph must begin at leaves.
+        # The stock method backpropagates once per chunk of scores, so it must start from leaf tensors.
         leaves = [column.detach().requires_grad_(with_backward) for column in columns]
         total: Tensor = self.loss.calculate_loss([[leaf] for leaf in leaves], labels, with_backward=with_backward)
         if with_backward:
@@ -160,18 +160,18 @@ class ContrastivePass(CachedLossMixin):
 
 
 class MLMPass:
-    """The MLM term of one batch with ``mlm_input="separate"``; the forward pass computes its value and gradient.
+    """The MLM term of one batch with ``mlm_input="separate"``, whose forward pass computes both value and gradient.
 
     The term is a sum over tokens, so its gradient is the sum of the mini-batches' gradients. This takes one forward
-    pass, where GradCache takes two, and keeps one gradient per parameter until the backward pass. It differentiates the
-    unweighted sum, so half-precision gradients are about as large as with a gradient scaler.
+    pass instead of GradCache's two, and keeps one gradient per parameter until the backward pass. The unweighted sum is
+    differentiated, so half-precision gradients are about as large as with a gradient scaler.
     """
 
     def __init__(self, loss: CachedMultipleNegativesRankingMLMLoss, columns: list[Features]) -> None:
         self.mlm_count = 0  # number of masked tokens of all columns
         self._parameters = [parameter for parameter in loss.parameters() if parameter.requires_grad]
         self._gradients: list[Tensor | None] | None = [None] * len(self._parameters)
-        # Bypass DDP, which ignores gradients that the backward pass does not accumulate.
+        # Bypass DDP, which synchronizes only gradients accumulated in a backward pass.
         wrapper = unwrap_compiled(loss.model)
         model = wrapper.module if isinstance(wrapper, DistributedDataParallel) else loss.model
         sums = [
@@ -182,8 +182,8 @@ class MLMPass:
         self.mlm_sum = torch.stack(sums).sum()
 
     def _run(self, loss: CachedMultipleNegativesRankingMLMLoss, model: nn.Module, features: Features) -> Tensor:
-        """Return the summed cross-entropy of a mini-batch, and add its gradient."""
-        torch.clear_autocast_cache()  # as above
+        """Return the summed cross-entropy of a mini-batch, and accumulate its gradient."""
+        torch.clear_autocast_cache()  # see ContrastivePass.embed_minibatch
         total, count = loss.summed_mlm_loss([encode(model, features)])
         self.mlm_count += count
         if total.requires_grad and self._gradients is not None:
@@ -198,7 +198,7 @@ class MLMPass:
         return total.detach()
 
     def back_propagate(self, slope: Tensor) -> None:
-        """Add the gradient, times ``slope``, to the parameters' gradients."""
+        """Scale the accumulated gradient by ``slope`` and add it to the parameters' gradients."""
         if self._gradients is None:
             raise RuntimeError("The MLM term of a cached loss can be backpropagated only once per forward pass.")
         gradients, self._gradients = self._gradients, None
@@ -214,7 +214,7 @@ class MLMPass:
 
 
 class _JoinTerms(torch.autograd.Function):
-    """Return the two terms as tensors that can be added and scaled."""
+    """Return both terms as tensors that support autograd, so that callers can add and scale them."""
 
     @staticmethod
     def forward(
@@ -231,7 +231,7 @@ class _JoinTerms(torch.autograd.Function):
 
 
 class _AttachSum(torch.autograd.Function):
-    """Return the embeddings unchanged, and backpropagate a sum times a factor that is set after the forward pass."""
+    """Return the embeddings unchanged; on the backward pass, also backpropagate a sum times ``slope``."""
 
     @staticmethod
     def forward(ctx: Any, embeddings: Tensor, total: Tensor, slope: Tensor) -> Tensor:
@@ -247,7 +247,7 @@ class _AttachSum(torch.autograd.Function):
 def _arrange_columns(
     loss: CachedMultipleNegativesRankingMLMLoss, columns: list[Features]
 ) -> tuple[list[Features], Tensor | None]:
-    """Merge columns into one batch, the longest rows first; return it and the original index of each row.
+    """Merge columns into one batch, longest rows first; return the batch and the original index of each row.
 
     The rows of a mini-batch then have similar lengths, and GradCache strips their shared padding. Columns that cannot
     be merged, and batches of a single mini-batch, keep their order.
@@ -255,7 +255,7 @@ def _arrange_columns(
     columns = [dict(features) for features in columns]
     for features in columns:
         if isinstance(prompt := features.get("prompt_length"), Tensor):
-            features["prompt_length"] = int(prompt.reshape(-1)[0])  # the same for all subsets of rows
+            features["prompt_length"] = int(prompt.reshape(-1)[0])  # a number is valid for any subset of rows
     merged = merge_columns(columns)
     if merged is None:
         return columns, None

@@ -1,8 +1,8 @@
 """Mask tokens, and predict them with a masked-language-model head.
 
-sentence-transformers drops the head of a checkpoint, so this module loads it again. If there is none, it creates a head
-tied to the word embeddings. All BERT-like heads compute the same under different names: dense, activation, layer norm,
-then a product with the word embeddings plus a bias.
+sentence-transformers drops a checkpoint's MLM head, so this module loads it from the checkpoint. If the checkpoint has
+none, it creates a head tied to the word embeddings. All BERT-like heads share one architecture under different names:
+dense layer, activation, layer norm, then a product with the word embeddings plus a bias.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class TokenMasker:
     """Mask tokens as BERT does (Devlin et al., 2019, section 3.1).
 
     Each ordinary token is selected with probability ``probability``. Of the selected tokens, 80% become the mask token,
-    10% a random token of the vocabulary, and 10% stay. Special tokens, padding and prompts are never selected.
+    10% become a random token, and 10% stay unchanged. Special tokens, padding and prompts are never selected.
 
-    The mask of a row depends only on the seed, the draw and the row's tokens, not on other rows, on padding or on the
-    number of processes that share a batch.
+    The mask of a row depends only on the seed, the draw and the row's tokens, not on other rows, padding or the number
+    of processes that share a batch.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, probability: float = 0.15, seed: int = 0) -> None:
@@ -52,27 +52,27 @@ class TokenMasker:
         self.vocabulary = len(tokenizer)
 
     def __call__(self, features: Features, draw: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-        """Return the masked ids and the labels of a batch, shaped like ``input_ids``."""
+        """Return the masked ids and the labels of a batch, both of the shape of ``input_ids``."""
         ids, real = features["input_ids"], self._real(features)
         draws = zip(*(self._draw_row(row, draw) for row in self._rows(features)), strict=True)
         chance, random_ids = torch.ones(ids.shape, device=ids.device), torch.zeros_like(ids)
         chance[real], random_ids[real] = (torch.cat(rows).to(ids.device) for rows in draws)
         selected = (chance < self.probability) & self.maskable(features)
         labels = torch.where(selected, ids, IGNORE)
-        # The same uniform number decides the replacement: its position within [0, probability).
+        # The uniform number, rescaled from [0, probability) to [0, 1), also picks the replacement.
         share = chance / self.probability
         masked = torch.where(selected & (share < 0.8), self.mask_id, ids)
         masked = torch.where(selected & (share >= 0.9), random_ids, masked)
         return masked, labels
 
     def _draw_row(self, row: NDArray[np.int64], draw: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-        """Draw a number in [0, 1) and a random token for each token of a row, both ``(tokens,)``."""
+        """Draw a uniform number in [0, 1) and a random token id for each token of a row, both ``(tokens,)``."""
         key = hashlib.blake2b(repr((self.seed, *draw)).encode() + b"\x00" + row.tobytes(), digest_size=16).digest()
         generator, count = torch.Generator().manual_seed(int.from_bytes(key[8:], "little")), len(row)
         return torch.rand(count, generator=generator), torch.randint(self.vocabulary, (count,), generator=generator)
 
     def _rows(self, features: Features) -> list[NDArray[np.int64]]:
-        """Return the tokens of each row, without padding."""
+        """Return the token ids of each row, without padding."""
         ids, mask = features["input_ids"], features.get("attention_mask")
         lengths = features["cu_seq_lens_q"].diff() if mask is None else mask.sum(dim=1)
         flat = ids[self._real(features)].to("cpu", torch.int64).numpy()
@@ -80,12 +80,12 @@ class TokenMasker:
 
     @staticmethod
     def _real(features: Features) -> Tensor:
-        """Return a bool mask of the non-padding tokens, shaped like ``input_ids``."""
+        """Return a bool mask of the non-padding tokens, in the shape of ``input_ids``."""
         mask = features.get("attention_mask")
         return torch.ones_like(features["input_ids"], dtype=torch.bool) if mask is None else mask.bool()
 
     def maskable(self, features: Features) -> Tensor:
-        """Return a bool mask of the tokens that may be selected, shaped like ``input_ids``."""
+        """Return a bool mask of the tokens that may be masked, in the shape of ``input_ids``."""
         ids, mask = features["input_ids"], features.get("attention_mask")
         special = torch.tensor(self.special_ids, device=ids.device, dtype=ids.dtype)
         allowed: Tensor = ~torch.isin(ids, special) & self._real(features)
@@ -103,15 +103,15 @@ class TokenMasker:
 def chunked_cross_entropy(
     hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, chunk_size: int
 ) -> Tensor:
-    """Return the sum of ``cross_entropy(hidden @ weight.T + bias, targets)``, computed in chunks of tokens.
+    """Compute ``cross_entropy(hidden @ weight.T + bias, targets, reduction="sum")`` in chunks of tokens.
 
-    The forward pass computes the gradients together with the logits of each chunk. Nothing is computed twice, and at
-    most ``chunk_size * vocabulary`` logits are in memory, as in the fused linear cross-entropy of Liger Kernel
-    (https://arxiv.org/abs/2410.10989, section 3.2). The backward pass keeps tensors as large as the inputs.
+    The forward pass computes each chunk's logits and gradients together. Nothing is computed twice, and at most
+    ``chunk_size * vocabulary`` logits are in memory, as in Liger Kernel's fused linear cross-entropy
+    (https://arxiv.org/abs/2410.10989, section 3.2). Gradients as large as the inputs are kept for the backward pass.
 
-    Under autocast, the matrix products use its precision; the softmax and the sums use float32 or wider.
+    Under autocast, matrix products use the autocast dtype; the softmax and the sums use at least float32.
     """
-    with_grad = torch.is_grad_enabled()  # always False inside the function
+    with_grad = torch.is_grad_enabled()  # inside an autograd.Function it is always False
     total: Tensor = _ChunkedCrossEntropy.apply(hidden, weight, bias, targets, chunk_size, with_grad)  # type: ignore[no-untyped-call]
     return total
 
@@ -141,7 +141,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
                 total += (log_z - logits.gather(1, target)).sum()
                 if not any(needs):
                     continue
-                # The gradient of the sum with respect to the logits, in place: softmax minus the one-hot targets.
+                # Gradient of the sum with respect to the logits, computed in place: softmax minus the one-hot targets.
                 slope = logits.sub_(log_z).exp_()
                 slope.scatter_add_(1, target, torch.full_like(log_z, -1.0))
                 if bias_grad is not None:
@@ -151,7 +151,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
                     hidden_grad[rows] = slope @ low_weight
                 if weight_grad is not None:
                     if dtype == wide:
-                        weight_grad.addmm_(slope.T, chunk)  # saves a second matrix of this size
+                        weight_grad.addmm_(slope.T, chunk)  # avoids a second matrix of this size
                     else:
                         weight_grad += slope.T @ chunk
         ctx.save_for_backward(hidden_grad, weight_grad, bias_grad)
@@ -169,7 +169,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
 
 
 class MLMHead(HeadPrecision, nn.Module):
-    """Compute logits over the vocabulary from hidden states."""
+    """Masked-language-model head: logits over the vocabulary from hidden states."""
 
     def __init__(
         self, dense: nn.Module, activation: nn.Module, norm: nn.Module, bias: Tensor | None,
@@ -186,7 +186,7 @@ class MLMHead(HeadPrecision, nn.Module):
         return functional.linear(self._transform(hidden), self._output_weight(word_embeddings), self.bias)
 
     def summed_loss(self, hidden: Tensor, word_embeddings: Tensor, targets: Tensor, chunk_size: int) -> Tensor:
-        """Return the cross-entropy summed over tokens, with one chunk of logits in memory at a time."""
+        """Return the cross-entropy summed over tokens, holding the logits of one chunk at a time."""
         weight = self._output_weight(word_embeddings)
         with self.precision(hidden.device):
             return chunked_cross_entropy(self._transform(hidden), weight, self.bias, targets, chunk_size)
@@ -205,40 +205,40 @@ class MLMHead(HeadPrecision, nn.Module):
 
 
 def make_mlm_head(model: SentenceTransformer, source: HeadSource = "auto", seed: int = 0) -> MLMHead:
-    """Return an MLM head: the checkpoint's (``"pretrained"``), a new one (``"fresh"``), or the first available."""
+    """Return the checkpoint's MLM head (``"pretrained"``), a new one (``"fresh"``), or either (``"auto"``)."""
     encoder = get_encoder(model)
     head = "mlm_head='fresh'" if source == "fresh" else _pretrained_head(encoder)
     if isinstance(head, str):
         if source == "pretrained":
-            raise ModelError(f"No pretrained MLM head: {head}. Use mlm_head='auto' or 'fresh' to train a new one.")
-        logger.info("MLM head: new, because %s.", head)
+            raise ModelError(f"No pretrained MLM head: {head}. Use mlm_head='auto' or 'fresh' to train a new head.")
+        logger.info("Using a new MLM head, because %s.", head)
         head = _fresh_head(encoder, seed)
     else:
-        logger.info("MLM head: the checkpoint's.")
+        logger.info("Using the checkpoint's MLM head.")
     return head.to(device=model.device, dtype=torch.float32)
 
 
 def _pretrained_head(encoder: PreTrainedModel) -> MLMHead | str:
-    """Return the head of the encoder's checkpoint, or the reason why there is none."""
+    """Return the MLM head of the encoder's checkpoint, or the reason why it has none."""
     name, paths = checkpoint_name(encoder), MLM_HEADS.get(encoder.config.model_type)
     if paths is None:
-        return f"no head is known for model type {encoder.config.model_type!r}"
+        return f"no MLM head is known for model type {encoder.config.model_type!r}"
     if not name:
         return "the model was not loaded from a checkpoint"
     try:
         masked_lm, missing_keys = load_masked_lm(name)
     except (OSError, ValueError) as error:
-        return f"{name!r} could not be read again: {error}"
+        return f"{name!r} could not be reloaded: {error}"
     required = (*(f"{path}." for path in paths[:3]), f"{paths[3]}.weight")  # tied weights are never missing
     if missing := sorted(key for key in missing_keys if key.startswith(required)):
         return f"{name!r} has no {missing[0]!r}"
     words = masked_lm.get_input_embeddings().weight
     if words.shape != encoder.get_input_embeddings().weight.shape:
-        return f"{name!r} and the model differ in the number of word embeddings"
+        return f"{name!r} and the model have word embeddings of different shapes"
     dense, activation, norm, decoder = (
         masked_lm.get_submodule(path) if "." in path or hasattr(masked_lm, path) else ACT2FN[path] for path in paths
     )
-    untied = None if torch.equal(decoder.weight, words) else decoder.weight  # few checkpoints do not tie them
+    untied = None if torch.equal(decoder.weight, words) else decoder.weight  # few checkpoints have untied weights
     return MLMHead(dense, activation, norm, decoder.bias, untied, pretrained=True)
 
 

@@ -1,4 +1,4 @@
-"""AST's loss over mined triplets: an article, a post about it, and a post about another article."""
+"""AST's loss over mined triplets of an article, a post about it, and a post about another article."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ from simlte_st.losses.base import Features
 class MultiSimilarityTripletLoss(nn.Module):
     """Triplet margin loss with multi-similarity mining over pairs of posts and articles (AST, Eq. 7).
 
-    The loss of a triplet is ``max(0, |a - p|^2 - |a - n|^2 + margin)`` for an article a, a post p about it, and a post
-    n of the batch about another article; all vectors have length 1. The result is the mean over the nonzero triplets.
-    Mining keeps the posts that are hard to tell apart by cosine (Wang et al., 2019). A positive is kept unless it is
-    closer to the article than the closest negative by ``epsilon``. A negative is kept unless it is farther than the
-    farthest positive by ``epsilon``. pytorch-metric-learning computes both parts.
+    The loss of a triplet is ``max(0, |a - p|^2 - |a - n|^2 + margin)`` for an article a, a post p about it, and a
+    post n from the batch about another article; all vectors have length 1. The loss is the mean over the triplets with
+    a nonzero loss. Mining keeps the posts that are hard to tell apart by cosine (Wang et al., 2019): positives that are
+    not at least ``epsilon`` more similar to the article than its most similar negative, and negatives that are not at
+    least ``epsilon`` less similar than its least similar positive. pytorch-metric-learning does the mining and computes
+    the loss.
 
     Args:
         model: The model to train.
         margin: Margin of the triplet loss.
-        epsilon: Margin of the mining, a cosine.
+        epsilon: Mining margin, as a difference of cosines.
 
     Inputs:
-        Two columns of texts, posts and articles, and a column ``label`` with the article's number. Posts with the same
+        Two text columns, posts and articles, and a ``label`` column with the article's number. Posts with the same
         number are about the same article and are never negatives of each other.
 
     Raises:
         ConfigurationError: ``margin`` or ``epsilon`` is negative.
-        MissingExtraError: pytorch-metric-learning is not installed (extra ``ast``).
-        DataError: A batch lacks labels or does not have two columns of texts.
+        MissingExtraError: pytorch-metric-learning is not installed (the ``ast`` extra).
+        DataError: A batch lacks labels or does not have two text columns.
     """
 
     @check_arguments
@@ -42,26 +43,26 @@ class MultiSimilarityTripletLoss(nn.Module):
         super().__init__()
         self.model, self.margin, self.epsilon = model, margin, epsilon
         miners, losses, distances = (
-            require(f"pytorch_metric_learning.{part}", "ast", "mining of triplets")
+            require(f"pytorch_metric_learning.{part}", "ast", "triplet mining")
             for part in ("miners", "losses", "distances")
         )
         self.miner = miners.MultiSimilarityMiner(epsilon)
         self.triplets = losses.TripletMarginLoss(margin, distance=distances.LpDistance(power=2))
 
     def forward(self, sentence_features: Iterable[Features], labels: Tensor | None = None) -> Tensor:
-        """Return the loss, a scalar; without mined triplets, the loss and its gradient are 0."""
+        """Return the loss, a scalar. If no triplet is mined, the loss and its gradient are 0."""
         columns = list(sentence_features)
         if labels is None or len(columns) != 2:
             raise DataError(
-                "MultiSimilarityTripletLoss needs posts, articles and a column 'label' with the article's number; got "
-                f"{len(columns)} columns of texts and {'no ' * (labels is None)}labels."
+                "MultiSimilarityTripletLoss needs posts, articles and a 'label' column with the article's number; got "
+                f"{len(columns)} text columns and {'no ' * (labels is None)}labels."
             )
         posts, articles = (self.model(features)["sentence_embedding"].float() for features in columns)
         return self.compute_loss_from_embeddings(posts, articles, labels)
 
     def compute_loss_from_embeddings(self, posts: Tensor, articles: Tensor, labels: Tensor) -> Tensor:
-        """Return the loss for embeddings ``[B, d]`` and article numbers ``[B]``."""
-        post_labels = labels.clone()  # if both are the same tensor, the library does not pair row i with itself
+        """Compute the loss from embeddings, ``(batch, dim)``, and article numbers, ``(batch,)``."""
+        post_labels = labels.clone()  # a copy: given one tensor twice, the library never pairs row i with itself
         mined = self.miner(articles, labels, posts, post_labels)
         loss: Tensor = self.triplets(articles, labels, mined, posts, post_labels)
         return loss
@@ -72,7 +73,7 @@ class MultiSimilarityTripletLoss(nn.Module):
 
     @property
     def citation(self) -> str:
-        """The paper, as BibTeX."""
+        """BibTeX entry of the paper."""
         return """
 @misc{danovitch2020linking,
     title = {Linking Social Media Posts to News with Siamese Transformers},

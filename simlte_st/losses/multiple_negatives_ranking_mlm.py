@@ -33,8 +33,8 @@ CITATION = """
 class MLMLossMixin(base.LossStateMixin):
     """Mixin that adds an MLM term to a stock loss; list it before that loss in the base classes.
 
-    The keywords are those of ``MultipleNegativesRankingMLMLoss``; other arguments go to the stock loss. Subclasses
-    implement :meth:`compute_terms`.
+    It takes the keywords of ``MultipleNegativesRankingMLMLoss`` and passes other arguments to the stock loss.
+    Subclasses implement :meth:`compute_terms`.
     """
 
     batches: Tensor
@@ -46,7 +46,7 @@ class MLMLossMixin(base.LossStateMixin):
         mlm_head: HeadSource | MLMHead = "auto", mlm_chunk_size: Count = 1024, seed: Seed = 0, **options: Any,
     ) -> None:  # fmt: skip
         super().__init__(model, *arguments, **options)
-        check_value("mini_batch_size", getattr(self, "mini_batch_size", None), Count | None)  # of the cached loss
+        check_value("mini_batch_size", getattr(self, "mini_batch_size", None), Count | None)  # set by the cached loss
         self.mlm_weight, self.mlm_probability, self.mlm_input = mlm_weight, mlm_probability, mlm_input
         self.mlm_chunk_size = mlm_chunk_size
         self.metrics = base.BatchMetrics()  # logged by LossMetricsCallback
@@ -54,14 +54,14 @@ class MLMLossMixin(base.LossStateMixin):
         self.masker: TokenMasker | None = None
         if mlm_weight > 0:
             self.masker = TokenMasker(model.tokenizer, mlm_probability, seed)
-            # Number of training batches, which seeds their masks; a buffer, so that resumed runs continue counting.
+            # Number of training batches so far, which seeds the masks; a buffer, so that a resumed run keeps it.
             self.register_buffer("batches", torch.zeros((), dtype=torch.int64))
             head = mlm_head if isinstance(mlm_head, MLMHead) else make_mlm_head(model, mlm_head, seed)
             self.mlm_head = head.to(model.device)
             self.register_head_hooks(self.mlm_head)
 
     def register_head_hooks(self, head: MLMHead) -> None:
-        """Register hooks on the parameters of the head; none by default."""
+        """Register hooks on the head's parameters; by default there are none."""
 
     def forward(self, sentence_features: Iterable[Features], labels: Tensor) -> dict[str, Tensor] | Tensor:
         """Return the terms by name, or the stock loss if ``mlm_weight`` is 0."""
@@ -70,16 +70,16 @@ class MLMLossMixin(base.LossStateMixin):
             loss: Tensor = super().forward(columns, labels)
             return loss
         if len(columns) < 2:
-            raise DataError(f"The loss needs two columns, the two views of a document; this batch has {len(columns)}.")
+            raise DataError(f"The loss needs two columns, the views of a document, but this batch has {len(columns)}.")
         contrastive, mlm = self.compute_terms(columns, self.mask_columns(columns), labels)
         return {"contrastive": contrastive, "mlm": mlm}
 
     def compute_terms(self, columns: list[Features], masked: list[Features], labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the contrastive and the weighted MLM term, scalars."""
+        """Return two scalars: the contrastive term and the weighted MLM term."""
         raise NotImplementedError
 
     def mask_columns(self, columns: list[Features]) -> list[Features]:
-        """Return masked copies of columns, with labels; each training batch gets new masks."""
+        """Return masked copies of the columns, with labels. Each training batch gets new masks."""
         assert self.masker is not None
         number = 0
         if torch.is_grad_enabled():
@@ -92,16 +92,16 @@ class MLMLossMixin(base.LossStateMixin):
         return masked
 
     def mean_count(self, count: int) -> float:
-        """Return the mean number of masked tokens over the processes, at least 1."""
+        """Return the number of masked tokens, averaged over processes and at least 1."""
         if torch.is_grad_enabled():
             return max(1.0, mean_over_processes(count, self.model.device))
         return max(1.0, count)
 
     def summed_mlm_loss(self, outputs: list[tuple[Features, Tensor | None]]) -> tuple[Tensor, int]:
-        """Return the summed cross-entropy and the number of the masked tokens of some passes."""
+        """Return the summed cross-entropy and the number of masked tokens over several passes."""
         assert self.mlm_head is not None
         if "token_embeddings" not in outputs[0][0]:
-            raise ModelError("The MLM term needs token embeddings, which the model does not return: use mlm_weight=0.")
+            raise ModelError("The MLM term needs token embeddings, but the model returns none: use mlm_weight=0.")
         pairs = [(out["token_embeddings"], labels) for out, labels in outputs if labels is not None]
         hidden = torch.cat([tokens[labels != base.IGNORE] for tokens, labels in pairs])
         targets = torch.cat([labels[labels != base.IGNORE] for _, labels in pairs])
@@ -118,7 +118,7 @@ class MLMLossMixin(base.LossStateMixin):
 
     @property
     def citation(self) -> str:
-        """BibTeX of this loss and of the stock loss."""
+        """BibTeX entries of this loss and the stock loss."""
         stock: str = super().citation  # type: ignore[misc]
         return CITATION + stock.lstrip("\n")
 
@@ -129,30 +129,30 @@ class MultipleNegativesRankingMLMLoss(MLMLossMixin, MultipleNegativesRankingLoss
     In plain terms:
 
     1. The two views of a document should be closer than views of different documents in the batch. This term is
-       :class:`~sentence_transformers.sentence_transformer.losses.MultipleNegativesRankingLoss`, with all its options.
-    2. The encoder should still predict masked words from their context, which preserves its knowledge of language.
+       :class:`~sentence_transformers.sentence_transformer.losses.MultipleNegativesRankingLoss` with all its options.
+    2. The encoder should still predict masked words from their context, which preserves what it learned in pretraining.
     3. The loss is ``contrastive + mlm_weight * mlm``; the Trainer logs both terms by name.
 
-    All views go through the model in one pass, unless their lengths differ so much that padding would cost more.
+    All views go through the model in one pass, unless their lengths differ so much that separate passes are faster.
 
-    By default (``mlm_input="separate"``) the contrastive term sees the original text, and the MLM term takes a second
-    pass over masked copies of the views, as in SimCSE and DocSplit. With ``mlm_input="shared"`` one masked pass serves
-    both terms, as in DeCLUTR, at half the cost.
+    By default (``mlm_input="separate"``), the contrastive term sees the original text, and the MLM term takes a second
+    pass over masked copies of the views, as in SimCSE and DocSplit. With ``mlm_input="shared"``, both terms use one
+    masked pass, as in DeCLUTR, at half the cost.
 
     Args:
         model: The model to train.
         scale: Inverse temperature; ``scale=20.0`` is the papers' tau = 0.05.
-        mlm_weight: Weight of the MLM term; the papers use 0.1. With 0 there is no MLM head and no second pass, which
-            gives exactly ``MultipleNegativesRankingLoss``.
-        mlm_probability: Share of tokens to mask (80% mask token, 10% random, 10% kept; never special tokens, padding or
-            prompts).
+        mlm_weight: Weight of the MLM term; the papers use 0.1. 0 removes the MLM head and the second pass, leaving
+            exactly ``MultipleNegativesRankingLoss``.
+        mlm_probability: Fraction of tokens to mask: 80% become the mask token, 10% a random token, and 10% stay
+            unchanged. Special tokens, padding and prompts are never masked.
         mlm_input: ``"separate"`` or ``"shared"``; see above.
-        mlm_head: The checkpoint's head (``"pretrained"``), a new one (``"fresh"``), the checkpoint's if it has one
-            (``"auto"``), or an ``MLMHead``.
-        mlm_chunk_size: Number of masked tokens per chunk of logits, which takes ``mlm_chunk_size * vocabulary`` numbers
-            of memory. It changes the result by rounding only.
-        seed: Seed of a new head's weights and of the masks. The masks also depend on the batch number and the text, but
-            not on how many processes share a batch.
+        mlm_head: The checkpoint's head (``"pretrained"``), a new head (``"fresh"``), the checkpoint's head if it has
+            one and otherwise a new one (``"auto"``), or an ``MLMHead``.
+        mlm_chunk_size: Number of masked tokens per chunk of logits; a chunk holds ``mlm_chunk_size * vocabulary``
+            numbers. It affects the result only through rounding.
+        seed: Seed for the weights of a new head and for the masks. The masks also depend on the batch number and the
+            text, but not on the number of processes that share a batch.
         **options: Options of ``MultipleNegativesRankingLoss``: ``gather_across_devices``, ``directions``, ...
 
     Raises:
@@ -168,15 +168,15 @@ class MultipleNegativesRankingMLMLoss(MLMLossMixin, MultipleNegativesRankingLoss
         An encoder with a mask token, unless ``mlm_weight=0``.
 
     Inputs:
-        Two columns of texts, (view A, view B), without labels; further columns are hard negatives.
+        Two text columns, (view A, view B), without labels. Any further columns are hard negatives.
 
     Recommendations:
-        Pass :func:`~simlte_st.trainer_callbacks` to the Trainer. They save the MLM head with checkpoints, which
-        sentence-transformers does not, and log mean in-batch cosine, alignment and uniformity.
+        Pass :func:`~simlte_st.trainer_callbacks` to the Trainer. These callbacks save the MLM head with each
+        checkpoint, which sentence-transformers does not, and log the mean in-batch cosine, alignment and uniformity.
 
     Relations:
-        - ``MultipleNegativesRankingLoss`` equals this loss with ``mlm_weight=0``.
-        - :class:`~simlte_st.losses.CachedMultipleNegativesRankingMLMLoss` computes the same with the memory use of a
+        - ``MultipleNegativesRankingLoss`` is this loss with ``mlm_weight=0``.
+        - :class:`~simlte_st.losses.CachedMultipleNegativesRankingMLMLoss` computes the same loss in the memory of a
           mini-batch.
 
     Example:
@@ -201,25 +201,25 @@ class MultipleNegativesRankingMLMLoss(MLMLossMixin, MultipleNegativesRankingLoss
     """
 
     def register_head_hooks(self, head: MLMHead) -> None:
-        """Average the gradients of the head over the processes."""
+        """Average the head's gradients over processes."""
         for parameter in head.parameters():
             parameter.register_post_accumulate_grad_hook(base.average_gradient)
 
     def compute_terms(self, columns: list[Features], masked: list[Features], labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the contrastive and the weighted MLM term, scalars."""
+        """Return two scalars: the contrastive term and the weighted MLM term."""
         shared = self.mlm_input == "shared"
         outputs = base.encode_columns(self.model, masked if shared else columns)
         contrastive = self.compute_loss_from_embeddings(base.split_embeddings(outputs, len(columns)), labels)
         if not shared:
             outputs = base.encode_columns(self.model, masked)
-        # Without masked tokens the sum and its gradient are 0, while a mean would be NaN. Even then, distributed
-        # processes need the graph, to stay in step.
+        # A sum, because a mean over no masked tokens would be NaN. Even a sum of 0 needs its graph: otherwise,
+        # distributed processes would wait for each other.
         total, count = self.summed_mlm_loss(outputs)
         return contrastive, self.mlm_weight / self.mean_count(count) * total
 
     def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor) -> Tensor:
-        """Return the contrastive term for embeddings, ``(batch, dim)`` per column, and update :attr:`metrics`."""
-        if torch.is_grad_enabled():  # evaluation is logged separately
+        """Return the contrastive term for each column's embeddings, ``(batch, dim)``, and update :attr:`metrics`."""
+        if torch.is_grad_enabled():  # training only; evaluation has its own log
             self.metrics.update(embeddings)
         loss: Tensor = super().compute_loss_from_embeddings(embeddings, labels)
         return loss

@@ -1,4 +1,4 @@
-"""Reconstruction loss: embeddings predict their tokens, so that fine-tuning forgets less (TA-SBERT)."""
+"""Reconstruction loss: predict each token from its embedding, so that fine-tuning forgets less (TA-SBERT)."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ from simlte_st.losses.masked_language_model import chunked_cross_entropy
 
 
 class ReconstructionLoss(HeadPrecision, LossStateMixin):
-    """Add the prediction of each token from its embedding to any sentence-transformers loss.
+    """Add a token reconstruction term to any sentence-transformers loss.
 
-    ``r = softmax(E Wr')`` (TA-SBERT, Eq. 5) is trained with cross-entropy on the ids of all tokens, including special
-    tokens and excluding padding; nothing is masked. The mean over the tokens of all columns, times the number of
-    columns and ``weight``, is added to the wrapped loss. The token embeddings come from the first pass of the wrapped
-    loss, not from later passes over masked copies.
+    A linear head predicts each token from its embedding, ``r = softmax(E Wr')`` (TA-SBERT, Eq. 5), and is trained with
+    cross-entropy. Special tokens count, padding does not, and nothing is masked. The mean over the tokens of all
+    columns, times the number of columns and ``weight``, is added to the wrapped loss. The token embeddings come from
+    the first pass of the wrapped loss, not from later passes over masked copies.
 
-    Eq. 7, ``L_sen + 0.017 (L_recon(r1) + L_recon(r2))``, sums over columns without defining the mean in ``L_recon``. A
-    mean over the tokens of each column would weight tokens of shorter columns more. Here all tokens have the same
-    weight; both definitions agree if the columns have the same number of tokens.
+    Eq. 7, ``L_sen + 0.017 (L_recon(r1) + L_recon(r2))``, sums over columns but does not define ``L_recon``'s mean. A
+    mean per column would give the tokens of shorter columns more weight. Here all tokens have the same weight; the two
+    definitions agree if the columns have the same number of tokens.
 
-    The head ``Wr`` is not part of the model. :func:`~simlte_st.trainer_callbacks` save it with checkpoints and let it
-    compute in bfloat16 if the Trainer does: in float32 it costs more than a small encoder.
+    The head ``Wr`` is not part of the model. The :func:`~simlte_st.trainer_callbacks` save it with each checkpoint and
+    run it in bfloat16 if the Trainer uses bfloat16: in float32, the head costs more than a small encoder.
 
     Args:
         loss: The wrapped loss, such as ``SoftmaxLoss`` (Eq. 6), ``MultipleNegativesRankingLoss`` or
-            :class:`~simlte_st.MultipleNegativesRankingMLMLoss`. It must run the model on each column of texts.
-        weight: NotNegative of the reconstruction; the paper found 0.017 best.
+            :class:`~simlte_st.MultipleNegativesRankingMLMLoss`. It must run the model on each text column.
+        weight: Weight of the reconstruction term; the paper found 0.017 best.
         chunk_size: Number of tokens per chunk of logits.
-        seed: Seed of the head's initial weights; the global random state does not change.
+        seed: Seed for the head's initial weights; the global random state is not affected.
 
     Inputs:
-        The inputs of the wrapped loss.
+        The same as those of the wrapped loss.
 
     Returns:
-        A dictionary with the wrapped loss's terms, or ``sentence``, and the weighted ``reconstruction``. The Trainer
-        sums and logs them.
+        A dictionary with the wrapped loss's terms (``sentence`` if it returns a single tensor) and the weighted
+        ``reconstruction`` term. The Trainer sums and logs the terms.
 
     Raises:
-        ConfigurationError: A setting is out of range, or the wrapped loss uses gradient caching, whose passes keep no
-            graph, or ``mlm_input="shared"``.
+        ConfigurationError: A setting is out of range, or the wrapped loss uses ``mlm_input="shared"`` or gradient
+            caching, in which the first pass keeps no autograd graph.
         ModelError: The model has no encoder with word embeddings.
 
     Example:
@@ -66,12 +66,12 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
         if cached:  # the innermost comes last
             raise ConfigurationError(
                 f"ReconstructionLoss cannot wrap {type(cached[-1]).__name__}, whose gradient caching keeps no graph: "
-                "use the loss without caching, and a smaller batch."
+                "use the loss without caching and a smaller batch size."
             )
         if any(getattr(module, "mlm_input", "") == "shared" and getattr(module, "mlm_weight", 0) for module in modules):
             raise ConfigurationError(
                 "ReconstructionLoss needs unmasked texts, but with mlm_input='shared' the model reads only masked "
-                "ones: use mlm_input='separate'."
+                "texts: use mlm_input='separate'."
             )
         self.loss, self.model = loss, _current_model(loss)
         self.weight, self.chunk_size = weight, chunk_size
@@ -85,7 +85,7 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
         self.head.weight.register_post_accumulate_grad_hook(average_gradient)
 
     def forward(self, sentence_features: Iterable[Features], labels: Tensor | None = None) -> dict[str, Tensor]:
-        """Return all terms."""
+        """Return the wrapped loss's terms and the reconstruction term by name."""
         columns = list(sentence_features)
         rows = sum(row_count(features) for features in columns)
         outputs: list[Features] = []
@@ -104,7 +104,7 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
         return terms
 
     def _mean_cross_entropy(self, outputs: list[Features]) -> Tensor:
-        """Return the mean over all non-padding tokens of some passes; 0 if there are none."""
+        """Return the mean cross-entropy over the non-padding tokens of several passes; 0 without any tokens."""
         padded = [repad_flattened_features(output) if "cu_seq_lens_q" in output else output for output in outputs]
         masks = [output["attention_mask"].bool() for output in padded]
         hidden = torch.cat([output["token_embeddings"][mask] for output, mask in zip(padded, masks, strict=True)])
@@ -119,7 +119,7 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
 
     @property
     def citation(self) -> str:
-        """The paper, as BibTeX."""
+        """BibTeX entry of the paper."""
         return """
 @article{seo2022tasbert,
     title = {{TA-SBERT}: Token Attention Sentence-BERT for Improving Sentence Representation},

@@ -1,4 +1,4 @@
-"""Models: find, load, convert and encode them; ``SentenceTransformer``.
+"""Find, load, convert and export models, and encode documents with them.
 
-Nothing is imported here, because ``import simlte_st`` must not wait for torch.
+This file imports nothing, so that ``import simlte_st`` does not wait for torch.
 """

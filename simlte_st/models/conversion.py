@@ -1,4 +1,4 @@
-"""Convert a base model to read long documents: ``simlte convert``, and the first step of training."""
+"""Convert a base model to read long documents, for ``simlte convert`` and as the first step of training."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from simlte_st.models.names import shown_base
 if TYPE_CHECKING:
     from simlte_st.models.loading import LoadedModel
 else:
-    LoadedModel = Any  # its module imports torch
+    LoadedModel = Any  # importing its module would import torch
 
 WHOLE_DOCUMENTS = 32_768
 """Default length limit, in tokens, of a model that reads in chunks."""
@@ -40,7 +40,7 @@ def convert_base(
     With ``backbone="chunk-mean"``, the encoder reads a document in chunks and averages their embeddings. Its weights do
     not change, and it needs no training. With ``"longformer"``, an encoder with absolute positions (BERT, MiniLM,
     RoBERTa, XLM-R, ELECTRA) becomes a Longformer with the same weights, which should then be trained. A stock
-    Longformer becomes this package's, which computes the same vectors faster.
+    Longformer becomes this package's Longformer, which computes the same vectors faster.
 
     Args:
         base: Model to convert: a folder, a name, or a loaded model.
@@ -50,10 +50,10 @@ def convert_base(
             or a Longformer setting is given).
         max_length: Maximum document length in tokens, special tokens included (default: 32,768 in chunks, 4,096 as a
             Longformer; a stock Longformer keeps its length).
-        pooling: Pooling of the model, or of each chunk; ``keep`` keeps the base's.
+        pooling: Pooling mode of the model, or of each chunk; ``keep`` keeps the base's.
         chunk_length: Chunk length in tokens, special tokens included; chunk-mean only (default: the base's limit).
         attention_window: Number of tokens that each token attends to, both sides together: an even number or, in
-            Python, a list with one for each layer; longformer only (default: 512).
+            Python, a list with one number per layer; longformer only (default: 512).
         global_tokens: Tokens with global attention: ``cls`` (the first token) or ``none``; longformer only (default:
             cls; none for a sentence encoder that is a stock Longformer).
         overwrite: Overwrite an existing model.
@@ -86,7 +86,7 @@ def convert_base(
     from simlte_st.models.loading import LoadedModel, load_model
     from simlte_st.modules.chunk_mean import ChunkMean, to_chunk_mean
 
-    # The new model is saved in the dtype of the base.
+    # The new model is saved in the base's dtype.
     loaded = base.copy(pooling) if isinstance(base, LoadedModel) else load_model(base, pooling, dtype="auto")
     if static.is_static(loaded.model):
         raise ModelError(f"{loaded.name!r} is a static model, which reads whole texts without conversion.")

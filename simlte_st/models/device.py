@@ -1,4 +1,4 @@
-"""Choose the devices and dtypes in which models compute, and start a process on each of several devices."""
+"""Choose devices and dtypes for models, and start a process on each of several devices."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def check_device(device: str | None) -> None:
         return
     try:
         torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError):  # depends on the device
+    except (RuntimeError, AssertionError, NotImplementedError):  # the type depends on the device
         raise ConfigurationError(
             f"device={device!r} is not available here. Leave it out to use {get_device_name()}."
         ) from None
 
 
 def default_dtype(device: str | torch.device | None) -> torch.dtype | None:
-    """Return the default dtype for loading a model: float32 on a CPU, elsewhere None for the checkpoint's own.
+    """Return the default dtype for loading a model: float32 on a CPU, otherwise None for the checkpoint's own.
 
     Many checkpoints are stored in bfloat16 for GPUs, and transformers computes in the stored dtype. Compared with
     float32, bfloat16 takes 3.9 times as long on a CPU without AVX512-BF16 and two thirds as long with it
@@ -42,7 +42,7 @@ def default_dtype(device: str | torch.device | None) -> torch.dtype | None:
 
 def cpu_capabilities() -> dict[str, object]:
     """Return PyTorch's description of the CPU: ``cpu_name``, ``avx512_f``, ``amx_bf16``, ..."""
-    # Older versions of torch have none, which only makes encoding slower.
+    # Older versions of torch lack this function; encoding is then only slower.
     capabilities: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
     return capabilities
 
@@ -54,7 +54,7 @@ def cpu_bf16() -> list[str]:
 
 
 def bf16_available(device: str | None = None) -> bool:
-    """Return whether the GPU, or a CPU with AVX512-BF16 or AMX, computes in bfloat16."""
+    """Return whether the device supports bfloat16: a GPU, or a CPU with AVX512-BF16 or AMX."""
     if torch.cuda.is_available() and (device is None or torch.device(device).type == "cuda"):
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     return bool(cpu_bf16())
@@ -74,7 +74,7 @@ def device_pool(model: SentenceTransformer, devices: Sequence[str]) -> Iterator[
             raise
         raise ModelError(
             f"An encoding process died with exit code {codes[0]}; {-signal.SIGKILL} usually means out of memory. "
-            "Finished parts are kept for a resumed run."
+            "Finished parts are kept, so the run can be resumed."
         ) from error
     finally:
         model.stop_multi_process_pool(pool)

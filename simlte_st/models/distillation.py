@@ -1,7 +1,7 @@
-"""Distil an encoder to a static model, with one vector for each token (model2vec's distillation).
+"""Distil an encoder into a static model, with one vector for each token (model2vec's distillation).
 
-model2vec's ``distill_from_model`` pools the last hidden states of an encoder. Here, all modules of the base are applied
-to each token, as to texts; vocabulary, principal components and weights are model2vec's.
+model2vec's ``distill_from_model`` pools an encoder's last hidden states. Here, each token passes through all of the
+base's modules, as a text does; model2vec provides the vocabulary, principal components and token weights.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from simlte_st.models.loading import LoadedModel
 
 SIF = 1e-4
-"""Smooth inverse frequency: a token has weight ``SIF / (SIF + p)``, with p estimated from its rank (Zipf)."""
+"""Smooth inverse frequency: a token of probability p, estimated from its rank (Zipf), gets ``SIF / (SIF + p)``."""
 
 UNUSED = r"\[unused\d+\]"
-"""Unused tokens of BERT's vocabulary, which get no vector."""
+"""Unused tokens in BERT's vocabulary, which get no vector."""
 
 _BATCH = 256
 
@@ -47,7 +47,7 @@ class Distilled:
     Attributes:
         output: Folder of the static model.
         tokens: Number of token vectors.
-        dimension: Dimensions of the embeddings.
+        dimension: Number of dimensions of the embeddings.
     """
 
     output: Path
@@ -56,7 +56,7 @@ class Distilled:
 
 
 def check_distillation() -> None:
-    """Check that the extra for distillation is installed."""
+    """Check that the ``static`` extra is installed."""
     for package in ("skeletoken", "model2vec"):
         check_installed(package, "static", "distilling a static model")
 
@@ -74,24 +74,25 @@ def to_static(
     overwrite: bool = False,
     progress: bool = True,
 ) -> Distilled:
-    """Distil an encoder to a static model, which reads whole texts about a hundred times as fast.
+    """Distil an encoder into a static model, which reads whole texts, about a hundred times as fast.
 
     The base encodes each token of its vocabulary on its own, a principal component analysis reduces the vectors to
     ``dimension``, and frequent tokens get less weight. The embedding of a text is the mean of its token vectors, scaled
-    to length 1. The folder loads with sentence-transformers and, without torch, with
-    ``model2vec.StaticModel.from_pretrained``. Prompts, word order and a latent semantic analysis of the base are lost.
+    to length 1. Load the result with sentence-transformers or, without torch, with
+    ``model2vec.StaticModel.from_pretrained``. It ignores word order, and has neither the base's prompts nor its latent
+    semantic analysis.
 
     Args:
         base: The encoder: a folder or a name; see :func:`~simlte_st.models.names.find_model`.
         output: Folder of the static model.
         dimension: Number of dimensions, at most the base's.
-        teach: Documents, in any form that ``read_documents`` takes. The encoder embeds passages drawn from them, and
-            the static model learns to reproduce these embeddings, without labels. The encoder's pass takes most of the
+        teach: Documents, in any form that ``read_documents`` accepts. The encoder embeds passages of them, and the
+            static model learns to reproduce these embeddings, without labels. The encoder's pass takes most of the
             time: a quarter of an hour for 20,000 passages with all-MiniLM-L6-v2 on one core.
         passages: Number of passages to draw for ``teach=``, of 3 to 300 words. More passages help: 20,000 give about
             nine tenths of the gain of 100,000.
         seed: Seed for drawing the passages and for their order in training.
-        device: Where to compute: cpu, cuda, cuda:1 or mps (default: a GPU, if there is one).
+        device: Device to compute on: cpu, cuda, cuda:1 or mps (default: a GPU if available).
         overwrite: Overwrite an existing model.
         progress: Show progress bars.
 
@@ -102,7 +103,7 @@ def to_static(
         ModelError: The base cannot be loaded, is already static, has no fast tokenizer, or does not embed tokens.
         ConfigurationError: An argument is out of range, or the output exists.
         DataError: The documents of ``teach=`` cannot be read, or there are fewer than 256 passages.
-        MissingExtraError: The extra ``static`` is not installed.
+        MissingExtraError: The ``static`` extra is not installed.
 
     Example:
         ::
@@ -134,8 +135,8 @@ def to_static(
         model.save_pretrained(str(path))
         static.write_for_model2vec(path)
         summary = (
-            f"A static model distilled from `{shown_base(name)}` by simlte_st: one vector for each token. The "
-            "embedding of a text, of any length, is the mean of its token vectors."
+            f"A static model distilled from `{shown_base(name)}` by simlte_st, with one vector for each token. The "
+            "embedding of a text of any length is the mean of its token vectors."
         )
         facts = f"- Tokens: {tokens:,}\n- Dimensions: {size}\n- Token weights: smooth inverse frequency, {SIF:g}\n"
         if texts:
@@ -147,7 +148,7 @@ def to_static(
 def distil_base(
     base: SentenceTransformer | LoadedModel, *, dimension: int = 256, progress: bool = True
 ) -> SentenceTransformer:
-    """Distil a loaded base, and return the static model in float32 on the CPU. The same base gives the same bytes."""
+    """Distil a loaded base into a static model, in float32 on the CPU. The same base always gives the same bytes."""
     check_distillation()
     import torch
     from model2vec.distill.inference import apply_pca, compute_weights
@@ -167,14 +168,14 @@ def distil_base(
         logging.getLogger(name).setLevel(logging.ERROR)  # they log every token
     vocabulary = TokenizerModel.from_transformers_tokenizer(tokenizer).prune_added_tokens()
     if vocabulary.adds_prefix_space is not None:
-        vocabulary.adds_prefix_space = True  # the first word of a text gets the same token as elsewhere
+        vocabulary.adds_prefix_space = True  # a word gets the same token at the start of a text as elsewhere
     added = [str(token) for token in tokenizer.added_tokens_decoder.values() if not token.special]
     vocabulary = clean_and_create_vocabulary(vocabulary, added, re.compile(UNUSED))
     ids = _tokenize_alone(tokenizer, vocabulary.sorted_vocabulary)
     vectors = _token_vectors(loaded.model, modules, ids, progress)
     vectors = apply_pca(vectors, min(dimension, vectors.shape[1])) * compute_weights(len(vectors), SIF)[:, None]
     if vocabulary.unk_token_id is not None:
-        # model2vec skips unknown tokens and StaticEmbedding does not: with a zero vector both agree.
+        # model2vec skips unknown tokens and StaticEmbedding does not; a zero vector makes them agree.
         vectors[vocabulary.unk_token_id] = 0
     static_tokenizer = vocabulary.to_tokenizer()
     static_tokenizer.no_truncation()
@@ -201,7 +202,7 @@ def _modules_to_distil(loaded: LoadedModel) -> list[nn.Module]:
 
 
 def _tokenize_alone(tokenizer: PreTrainedTokenizerBase, tokens: list[str]) -> list[list[int]]:
-    """Tokenize each token separately with the base's tokenizer, with special tokens."""
+    """Tokenize each token separately with the base's tokenizer, adding special tokens."""
     bare, full = (tokenizer("a", add_special_tokens=special)["input_ids"] for special in (False, True))
     start = next(index for index in range(len(full)) if full[index : index + len(bare)] == bare)
     prefix, suffix, vocabulary = full[:start], full[start + len(bare) :], tokenizer.get_vocab()

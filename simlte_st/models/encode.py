@@ -26,7 +26,7 @@ from simlte_st.models.parts import Part, PartEncoder, Parts, model_identity, ope
 from simlte_st.progress import TextBar, complete, progress_bar
 from simlte_st.reading.documents import DocumentSource, read_documents
 
-_ATTEMPTS = 3  # per part; most processes that die run out of memory
+_ATTEMPTS = 3  # per part; processes usually die because memory runs out
 _QUEUE = 2  # parts per actor, so that it does not wait for the next one
 
 
@@ -36,14 +36,14 @@ class Engine:
 
     Attributes:
         device: ``"cpu"``, ``"cuda"``, ``"cuda:1"`` or ``"mps"``, or a list of devices that share the work; None for a
-            GPU, if there is one.
-        engine: This process and its devices (``"local"``), or Ray actors on one machine or many (``"ray"``).
+            GPU if available, otherwise the CPU.
+        engine: ``"local"`` for this process and its devices, ``"ray"`` for Ray actors on one or more machines.
         actors: Number of Ray actors, each with a CPU and, if there are GPUs, a GPU; None for as many as fit.
-        address: Address of a Ray cluster; None to use one that runs here, or to start one.
+        address: Address of a Ray cluster; None to use one running on this machine, or start one.
 
     Raises:
-        ConfigurationError: A Ray option without ``engine="ray"``, or a device that Ray chooses itself.
-        MissingExtraError: The extra ``ray`` is not installed, with ``engine="ray"``.
+        ConfigurationError: A Ray option is set without ``engine="ray"``, or a specific GPU with it.
+        MissingExtraError: ``engine="ray"`` is set, but the ``ray`` extra is not installed.
     """
 
     device: str | Sequence[str] | None = None
@@ -69,7 +69,7 @@ class Engine:
 
     @property
     def elsewhere(self) -> bool:
-        """Whether other processes encode."""
+        """Whether the encoding runs in other processes."""
         return self.engine == "ray" or bool(self.several)
 
     @property
@@ -84,7 +84,7 @@ class Engine:
     def check_devices(self) -> None:
         """Check that the devices of the local engine are available."""
         for device in [self.device] if isinstance(self.device, str) and self.engine == "local" else self.several:
-            from simlte_st.models.device import check_device  # with torch
+            from simlte_st.models.device import check_device  # imports torch
 
             check_device(device)
 
@@ -95,8 +95,8 @@ class EncodingReport:
 
     Attributes:
         documents: Number of encoded documents.
-        dimension: Dimensions of the vectors.
-        truncation: How much of the documents the model read.
+        dimension: Dimension of the vectors.
+        truncation: Counts of truncated texts and tokens.
     """
 
     documents: int
@@ -136,8 +136,8 @@ def encode_documents(
     """Encode documents into a parquet file of ids and vectors.
 
     Only one part (per actor) is in memory at a time. Finished parts are kept in ``OUTPUT.parts`` and joined at the end.
-    A run can be resumed on other devices and with the other engine; vectors are the same except for rounding. A script
-    that encodes on several devices needs ``if __name__ == "__main__":``.
+    A run can be resumed on other devices or with the other engine; vectors then differ only by rounding. A script that
+    encodes on several devices needs ``if __name__ == "__main__":``.
 
     Args:
         model: The loaded model.
@@ -147,8 +147,8 @@ def encode_documents(
         batch_size: Batch size for the longest texts; shorter ones get larger batches.
         normalize: Scale the vectors to length 1.
         part_size: Documents in each part of the output; an interruption loses at most one part.
-        device: Where to compute: cpu, cuda, cuda:1 or mps. Several devices, such as ``cuda:0,cuda:1``, share the work,
-            with one process each (default: a GPU, if there is one).
+        device: Device to compute on: cpu, cuda, cuda:1 or mps (default: a GPU if available). Several devices, such as
+            ``cuda:0,cuda:1``, share the work, with one process each.
         engine: ``local`` encodes in this process, ``ray`` in Ray actors on one or many machines, which need the output
             on a shared file system.
         actors: Number of Ray actors, each with a CPU and, if there are any, a GPU (default: as many as fit).
@@ -167,7 +167,7 @@ def encode_documents(
         ResumeError: There is nothing to resume, or the parts have different settings or weights.
         DataError: The documents cannot be read.
         ModelError: A vector is not finite, or an encoding process died.
-        MissingExtraError: ``engine="ray"`` without the extra ``ray``.
+        MissingExtraError: ``engine="ray"`` is set, but the ``ray`` extra is not installed.
         Interrupted: Ctrl-C, or SIGTERM at the command line; the message names the folder of finished parts.
 
     Example:
@@ -214,10 +214,10 @@ def make_parts(parts: Parts, encoder: PartEncoder, engine: Engine, progress: boo
 
     Args:
         parts: The parts.
-        encoder: Encodes a part.
+        encoder: Encoder of the parts.
         engine: Where to encode.
         progress: Whether to show a progress bar.
-        warn: Whether to warn first if the model truncates much of the texts, in this process.
+        warn: Whether to warn first if the model will truncate much of the text; not with Ray.
 
     Returns:
         The files of all parts, in order.
@@ -240,7 +240,7 @@ def make_parts(parts: Parts, encoder: PartEncoder, engine: Engine, progress: boo
             complete(documents)
         return paths
     remaining = record_paths()
-    first = list(islice(remaining, 1))  # raises errors of the source before the bar is shown
+    first = list(islice(remaining, 1))  # raises the source's errors before the bar is shown
     if isinstance(engine.device, str):
         model.to(engine.device)
     if first and warn:
@@ -266,12 +266,12 @@ def _join_parts(paths: Sequence[Path], output: Path, report: EncodingReport) -> 
             report.truncation.add(table["tokens"].to_numpy())
 
 
-# Ray actors. This process reads the source and distributes its parts; each actor writes the files of its parts, so that
-# vectors do not travel back and survive the end of this process.
+# Ray actors. This process reads the source and distributes its parts; each actor writes its own part files, so that
+# vectors are not sent back and survive if this process ends.
 
 
 def encode_with_ray(parts: Iterable[Part], encoder: PartEncoder, engine: Engine, bar: tqdm) -> None:
-    """Encode the missing parts."""
+    """Encode the missing parts with Ray actors."""
     import ray
     from ray.util import ActorPool
 
@@ -308,7 +308,7 @@ def _cluster(address: str | None) -> Iterator[None]:
     import ray
 
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # hides alarming messages of actors that end
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # hides alarming messages when actors exit
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, ValueError, RuntimeError) as error:
@@ -320,7 +320,7 @@ def _cluster(address: str | None) -> Iterator[None]:
 
 
 def _resources(cluster: dict[str, float], actors: int | None, device: object) -> tuple[int, int]:
-    """Return the number of actors, and the GPUs of each."""
+    """Return the number of actors, and the number of GPUs for each."""
     cpus, gpus = int(cluster.get("CPU", 0)), int(cluster.get("GPU", 0))
     on_gpu = device == "cuda" or (device is None and gpus > 0)
     room = min(cpus, gpus) if on_gpu else cpus
@@ -337,13 +337,13 @@ class _Actor:
     """Holds the model in a Ray process."""
 
     def __init__(self, encoder: PartEncoder, device: str) -> None:
-        # Ray limits the threads of torch, but not those of the tokenizer.
+        # Ray limits torch's threads, but not the tokenizer's.
         os.environ.setdefault("RAYON_NUM_THREADS", os.environ.get("OMP_NUM_THREADS", "1"))
         self._encoder = encoder
         encoder.model.to(device)
 
     def make(self, part: Part) -> int:
-        """Write a part file, unless a killed actor did; return the number of documents."""
+        """Write a part file, unless an actor had written it before it died; return the number of documents."""
         if not part.path.parent.is_dir():
             raise ConfigurationError(
                 f"{part.path.parent} does not exist on a machine of the cluster: the output must be on a file system "

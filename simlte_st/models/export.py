@@ -31,29 +31,30 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 OPSET = 17
-"""Version of ONNX's operators: the first with layer normalization. 18 to 21 compute the same vectors."""
+"""ONNX operator set version: the first with layer normalization. Versions 18 to 21 compute the same vectors."""
 
 TOLERANCE = 1e-4
-"""Largest accepted difference between an encoder's exported vector and the model's, relative to its length; rounding
-causes less than 1e-6."""
+"""Largest accepted difference between an exported encoder's vectors and the original model's, relative to their length;
+rounding causes less than 1e-6."""
 
 MIN_COSINE = 0.99
-"""Lowest accepted cosine between the vectors of an exported static model and the model's; 8 bits reach 0.999."""
+"""Lowest accepted cosine between an exported static model's vectors and the original model's; 8 bits reach 0.999."""
 
 MIN_NORM_SHARE = 0.8
-"""Share of a vector's length below which a warning is logged: simlte-static keeps 0.90 in 128 of its 256 dimensions,
-where cosines of documents change by at most 0.08, and 0.69 in 64, where they change by up to 0.20."""
+"""Fraction of a vector's length below which a warning is logged. With 128 of its 256 dimensions, simlte-static keeps
+0.90 of the length, and document cosines change by at most 0.08; with 64, it keeps 0.69, and they change by up to
+0.20."""
 
 
 @dataclass(frozen=True)
 class Exported:
-    """The result of :func:`export_model`.
+    """Result of :func:`export_model`.
 
     Attributes:
         output: The exported folder.
         format: ``"onnx"`` or ``"model2vec"``.
         dimension: Dimension of the vectors.
-        cosine: Lowest cosine between vectors of the export and of the model, in the same dimensions, on made-up texts
+        cosine: Lowest cosine between the export's vectors and the model's, in the same dimensions, on synthetic texts
             of all lengths.
         bytes: Size of the weights on disk.
     """
@@ -77,26 +78,27 @@ def export_model(
     """Export a model for use without torch, check its vectors, and write a card that shows how to use it.
 
     An encoder becomes an ONNX graph with its tokenizer and settings. The graph includes pooling and all modules after
-    it, for any batch size and length. Longformers and models that read in chunks cannot be exported: use them in torch.
-    A static model becomes a folder that model2vec and stock sentence-transformers load.
+    it, for any batch size and length. Longformers and models that read in chunks cannot be exported: use them with
+    torch. A static model becomes a folder that model2vec and stock sentence-transformers load.
 
     Args:
         model: Folder or name of the model; see :func:`~simlte_st.models.names.find_model`.
         output: The folder to write.
-        dtype: Number type of the weights. int8 takes a quarter of the space of float32 and changes the vectors a
-            little. float16 is for static models only.
-        dimension: Number of principal axes to keep of a static model's dimensions, at most all. A warning is logged if
-            vectors keep too little of their length.
+        dtype: Data type of the weights. int8 needs a quarter of the space of float32 and changes the vectors slightly.
+            float16 is for static models only.
+        dimension: Number of principal axes to keep; static models only (default: all dimensions). A warning is logged
+            if vectors lose too much of their length.
         overwrite: Whether to overwrite an existing export.
 
     Returns:
-        The folder, and how closely its vectors agree with the model's.
+        The folder, and how closely its vectors match the model's.
 
     Raises:
         ModelError: The model cannot be loaded, its tokenizer or modules cannot be exported, or the export computes
             different vectors.
         ConfigurationError: The output exists and is not an export, or an argument does not fit the model.
-        MissingExtraError: The extra ``onnx`` for an encoder, or ``static`` for a static model, is not installed.
+        MissingExtraError: The ``onnx`` extra (for an encoder) or the ``static`` extra (for a static model) is not
+            installed.
 
     Example:
         ::
@@ -134,7 +136,7 @@ def _load(name: str) -> SentenceTransformer:
 
 
 def _is_static_folder(name: str) -> bool | None:
-    """Return whether a model is static, from its files, without importing torch; None for a model on the Hub."""
+    """Check a model's files for whether it is static, without importing torch; return None for a model on the Hub."""
     if name in OWN_MODELS and not os.path.isdir(name):
         return name == OWN_STATIC
     folder = Path(find_model(name))
@@ -148,7 +150,7 @@ def _is_static_folder(name: str) -> bool | None:
 def _write_encoder(
     model: SentenceTransformer, name: str, path: Path, dtype: str, dimension: int | None
 ) -> tuple[int, float]:
-    """Write an encoder into a folder; return the dimension and the lowest cosine of its vectors with the model's."""
+    """Export an encoder to a folder; return the dimension of its vectors and their lowest cosine with the model's."""
     from sentence_transformers.base.modules import Transformer
 
     from simlte_st.models.cards import export_card
@@ -179,7 +181,7 @@ def _write_encoder(
     if not error <= TOLERANCE:
         raise ModelError(
             f"The model {name!r} cannot be exported: its graph computes different vectors (relative difference "
-            f"{error:.1e}). One of its modules branches on the data."
+            f"{error:.1e}). One of the model's modules branches on its input."
         )
     if dtype == "int8":
         _quantise(path / GRAPH_FILE)
@@ -193,7 +195,7 @@ def _write_encoder(
 
 
 def _write_graph(model: SentenceTransformer, name: str, path: Path) -> None:
-    """Trace a model into a file, as a function of three tensors; unused ones are dropped."""
+    """Trace a model to a file, as a function of three input tensors; unused inputs are dropped."""
     import torch
 
     from simlte_st.compat import Features, masks_without_vmap
@@ -220,15 +222,15 @@ def _write_graph(model: SentenceTransformer, name: str, path: Path) -> None:
     options: dict[str, Any] = {"input_names": inputs, "output_names": outputs, "dynamic_axes": axes}
     try:
         with warnings.catch_warnings(), torch.no_grad(), masks_without_vmap():
-            warnings.simplefilter("ignore")  # about data-dependent branches; the vectors are compared afterwards
+            warnings.simplefilter("ignore")  # on data-dependent branches; the vectors are compared afterwards
             example = tuple(torch.ones(2, 32, dtype=torch.int64) for _ in inputs)
             torch.onnx.export(Graph().eval(), example, str(path), dynamo=False, opset_version=OPSET, **options)
-    except Exception as error:  # torch and modules raise many kinds
+    except Exception as error:  # torch and modules raise many types
         raise ModelError(f"The model {name!r} cannot be traced into an ONNX graph ({type(error).__name__}).") from error
 
 
 def _save_tokenizer(model: SentenceTransformer, name: str, path: Path) -> Tokenizer:
-    """Save the tokenizer with the truncation and padding for the graph, and return it."""
+    """Save the tokenizer with the truncation and padding that the graph needs, and return it."""
     backend = getattr(model.tokenizer, "backend_tokenizer", None)
     if not isinstance(backend, Tokenizer):
         raise ModelError(f"The model {name!r} has a slow tokenizer, which needs transformers: use a fast one.")
@@ -243,7 +245,7 @@ def _save_tokenizer(model: SentenceTransformer, name: str, path: Path) -> Tokeni
 
 
 def _sample_texts(model: SentenceTransformer) -> list[str]:
-    """Return texts of random words, of all lengths that the model reads."""
+    """Return texts of random words, covering all lengths that the model reads."""
     vocabulary = sorted(word.strip("\u2581\u0120") for word in model.tokenizer.get_vocab())
     words = [word for word in vocabulary if word.isascii() and word.isalpha()] or ["a"]
     random = Random(0)
@@ -253,7 +255,7 @@ def _sample_texts(model: SentenceTransformer) -> list[str]:
 
 
 def _encode_with_both(path: Path, model: SentenceTransformer, texts: list[str]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Encode texts with graph and model; encode short ones also with each prompt and a made-up one."""
+    """Encode texts with both graph and model; also encode short ones with each prompt and a random one."""
     encoder, vectors, expected = OnnxEncoder(path), [], []
     for prompt in ("", texts[1] + ": ", *encoder.settings["prompts"].values()):
         inputs = texts[:4] if prompt else texts
@@ -263,12 +265,12 @@ def _encode_with_both(path: Path, model: SentenceTransformer, texts: list[str]) 
 
 
 def _quantise(path: Path) -> None:
-    """Quantise the encoder's part of a graph, in place."""
+    """Quantise the encoder part of a graph, in place."""
     onnx = require("onnx", "onnx", "quantisation")
     quantization = require("onnxruntime.quantization", "onnx", "quantisation")
     later_modules = [node.name for node in onnx.load(str(path)).graph.node if "/after." in node.name]
     quantised = str(path.with_name(f"{path.name}.int8"))
-    # Inferring shapes first changes no vector; without it, quantisation logs a warning.
+    # Inferring shapes first does not change the vectors, but avoids a warning during quantisation.
     quantization.quant_pre_process(str(path), str(path), skip_symbolic_shape=True, skip_optimization=True)
     options = {"weight_type": quantization.QuantType.QInt8, "per_channel": True, "nodes_to_exclude": later_modules}
     quantization.quantize_dynamic(str(path), quantised, **options)
@@ -281,22 +283,22 @@ _WITHOUT_TORCH = """\
 ## Without torch
 
 ```python
-from model2vec import StaticModel  # pip install "model2vec>=0.10"; earlier ones read only 512 tokens
+from model2vec import StaticModel  # pip install "model2vec>=0.10"; earlier versions read only 512 tokens
 
 vectors = StaticModel.from_pretrained("{name}").encode(["A long document ...", "Another one ..."])
 ```
 
-model2vec skips unknown tokens, and sentence-transformers does not.
+model2vec skips unknown tokens; sentence-transformers does not.
 """
 
 
 def _write_static(
     model: SentenceTransformer, name: str, path: Path, dtype: str, dimension: int | None
 ) -> tuple[int, float]:
-    """Write a static model into a folder; return the dimension and the lowest cosine with the model's vectors.
+    """Export a static model to a folder; return the dimension and the lowest cosine with the model's vectors.
 
-    Rotating to the principal axes before dropping dimensions loses less: a trained table's last columns are as good as
-    its first.
+    The table is rotated to its principal axes before dimensions are dropped, because the last columns of a trained
+    table are as informative as the first.
     """
     import torch
     from model2vec import StaticModel
@@ -309,7 +311,7 @@ def _write_static(
     unsupported = next((type(module).__name__ for module in [*model][1:] if not isinstance(module, Normalize)), None)
     if unsupported or any(model.prompts.values()) or model.truncate_dim:
         unsupported = unsupported or ("truncate_dim" if model.truncate_dim else "prompts")
-        raise ModelError(f"{name!r} has {unsupported}, which model2vec does not read: use it in sentence-transformers.")
+        raise ModelError(f"{name!r} has {unsupported}, which model2vec does not support: use sentence-transformers.")
     texts = _sample_texts(model)[1:]
     original = np.asarray(model.encode(texts, show_progress_bar=False))
     table = token_embedding(model).weight.detach()
@@ -321,23 +323,23 @@ def _write_static(
     for export in (StaticModel.from_pretrained(path), SentenceTransformer(str(path), device="cpu")):
         agreement = _lowest_cosine(np.asarray(export.encode(texts, show_progress_bar=False)), expected)
         if not agreement >= MIN_COSINE:
-            raise ModelError(f"The model {name!r} cannot be exported: {type(export).__name__} gets different vectors.")
+            raise ModelError(f"The model {name!r} cannot be exported: {type(export).__name__} gives different vectors.")
         cosine = min(cosine, agreement)
     share = float((np.linalg.norm(expected, axis=1) / np.linalg.norm(original, axis=1)).min())
     keeps = f"{axes.shape[1]} of {axes.shape[0]} dimensions, which keep at least {share:.3f} of a vector's length"
     if share < MIN_NORM_SHARE:
-        advice = "Keep more dimensions, or compare export and model on your documents with simlte evaluate."
-        logger.warning("The export has %s: similarities change. %s", keeps, advice)
+        advice = "Keep more dimensions, or compare both models on your documents with simlte evaluate."
+        logger.warning("The export has %s, so similarities change. %s", keeps, advice)
     space = (path / WEIGHTS).stat().st_size / 2**20
     summary = (
         f"`{shown_base(name)}`, exported by simlte_st: a static model in {dtype}, {space:.1f} MiB, with {keeps}. "
-        f"On made-up texts, the lowest cosine with the model's vectors, in these dimensions, is {cosine:.5f}."
+        f"On synthetic texts, the lowest cosine with the model's vectors, in these dimensions, is {cosine:.5f}."
     )
     write_model_card(path, base=name, summary=summary, about=_WITHOUT_TORCH.format(name=path.name))
     return axes.shape[1], cosine
 
 
 def _lowest_cosine(first: NDArray[Any], second: NDArray[Any]) -> float:
-    """Return the lowest cosine between rows of two arrays; NaN if one is not finite."""
+    """Return the lowest cosine between matching rows of two arrays; NaN if any cosine is not finite."""
     sizes = np.linalg.norm(first.astype(np.float32), axis=1) * np.linalg.norm(second, axis=1)
     return float(((first * second).sum(axis=1) / sizes).min())

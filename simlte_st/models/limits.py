@@ -1,4 +1,4 @@
-"""Limits of a model: texts that it truncates, and languages whose words its tokenizer splits."""
+"""Warn about a model's limits: truncated texts, and languages missing from its vocabulary."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from simlte_st.prompts import document_prompt
 from simlte_st.words.sentences import tokenizer_counter
 from simlte_st.words.tokens import space_before, token_ids, unknown_id
 
-if TYPE_CHECKING:  # with torch
+if TYPE_CHECKING:  # imports torch
     from sentence_transformers import SentenceTransformer
 
     from simlte_st.models.vectors import TokenVectors
@@ -29,9 +29,9 @@ if TYPE_CHECKING:  # with torch
 logger = logging.getLogger(__name__)
 
 CUT_SHARE = 0.1
-"""Share of truncated tokens above which reading whole documents is advised."""
+"""Fraction of truncated tokens above which a warning suggests how to read whole documents."""
 
-_SAMPLE = 64  # texts to look at before encoding
+_SAMPLE = 64  # number of texts checked before encoding
 
 
 @dataclass
@@ -39,13 +39,14 @@ class Truncation:
     """Counts of truncated texts and tokens; :meth:`add` adds texts.
 
     Attributes:
-        max_seq_length: Maximum number of tokens read from a text, with special tokens and prompt; None for no limit.
-        taken: Number of special tokens and prompt tokens among these.
+        max_seq_length: Maximum number of tokens read from a text, including special tokens and prompt; None for no
+            limit.
+        taken: Number of these tokens taken up by special tokens and the prompt.
         texts: Number of texts.
-        tokens: Number of tokens of the texts, read or not, without special tokens and prompt.
+        tokens: Total number of tokens in the texts, including truncated ones but not special tokens and prompts.
         cut_texts: Number of truncated texts.
-        cut_tokens: Number of tokens that are not read.
-        model: Name or folder that loads the model, or empty.
+        cut_tokens: Number of truncated tokens.
+        model: Name or folder from which to load the model; empty if unknown.
     """
 
     max_seq_length: int | None = None
@@ -64,18 +65,18 @@ class Truncation:
         from simlte_st.compat import checkpoint_name, readable_length, reserved_tokens
 
         encoder, length = model.transformers_model, readable_length(model, max_seq_length)
-        trained = "generated_from_trainer" in (model.model_card_data.tags or [])  # has no name that loads it
+        trained = "generated_from_trainer" in (model.model_card_data.tags or [])  # cannot be loaded by name
         name = "" if encoder is None or trained else shortest_name(checkpoint_name(encoder))
         reserved = 0 if length is None else reserved_tokens(model, prompt_as_read(model, prompt))
         return cls(length, reserved, model=name)
 
     @property
     def budget(self) -> int | None:
-        """Maximum number of text tokens, without special tokens and prompt; None for no limit."""
+        """Maximum number of text tokens, excluding special tokens and the prompt; None for no limit."""
         return None if self.max_seq_length is None else max(0, self.max_seq_length - self.taken)
 
     def add(self, lengths: Iterable[int] | NDArray[np.integer[Any]]) -> Truncation:
-        """Add texts by their token counts."""
+        """Add texts, given their token counts."""
         tokens = np.asarray(lengths if isinstance(lengths, np.ndarray) else list(lengths), dtype=np.int64)
         over = tokens[:0] if self.budget is None else tokens[tokens > self.budget] - self.budget
         self.texts += len(tokens)
@@ -85,7 +86,7 @@ class Truncation:
         return self
 
     def summary(self, subject: str = "The model") -> str:
-        """Describe how much of the texts is read."""
+        """Describe how much of the texts the model reads."""
         if self.max_seq_length is None:
             return f"{subject} reads whole texts."
         reads = f"{subject} reads the first {self.max_seq_length:,} tokens of a text"
@@ -104,14 +105,14 @@ class Truncation:
         return f"{command} makes a model that reads whole texts; simlte index --parts finds texts by their passages."
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the counts and the sentences as JSON values."""
+        """Return the counts, the summary and the advice as JSON values."""
         return {**asdict(self), "summary": self.summary(), "advice": self.advice}
 
 
 def warn_of_truncation(model: SentenceTransformer, texts: Sequence[str], remedy: str = "") -> None:
-    """Warn before encoding if the model reads less than nine tenths of the first texts; reports have the exact numbers.
+    """Warn before encoding if the model will truncate more than a tenth of the first texts; reports have exact numbers.
 
-    ``{times}`` in the remedy is replaced by the factor by which also encoding all passages increases the work.
+    ``{times}`` in ``remedy`` is replaced with the factor by which encoding all passages as well increases the work.
     """
     sample = Truncation.of(model)
     if sample.budget is None:
@@ -126,7 +127,7 @@ def warn_of_truncation(model: SentenceTransformer, texts: Sequence[str], remedy:
 def text_lengths(model: SentenceTransformer, texts: Sequence[str], prompt: str | None = None) -> list[int]:
     """Count the tokens of texts after a prompt, without special tokens and the prompt itself."""
     prefix, count = prompt_as_read(model, prompt), tokenizer_counter(model.tokenizer)
-    # Counted together, because a token may begin in the prompt and end in the text.
+    # Tokenize prompt and text together, because a token may span both.
     prompt_length = count([prefix])[0] if prefix else 0
     return [length - prompt_length for length in count([prefix + text for text in texts_as_read(model, texts)])]
 
@@ -137,32 +138,32 @@ def prompt_as_read(model: SentenceTransformer, prompt: str | None = None) -> str
 
 
 def texts_as_read(model: SentenceTransformer, texts: Iterable[str]) -> list[str]:
-    """Return texts or prompts as a model's tokenizer sees them: expanded for ``BaseForm``."""
+    """Return texts or prompts as a model's tokenizer sees them, with contractions expanded for ``BaseForm``."""
     from simlte_st.modules.base_form import BaseForm, expand_contractions
 
     return list(expand_contractions(texts) if isinstance(model[0], BaseForm) else texts)
 
 
-# Models trained on another language, whose tokenizers split the documents' frequent words.
+# Language check: the tokenizer of a model for another language splits the documents' frequent words.
 
 WORDS, FEWEST = 400, 100
-"""Maximum and minimum number of frequent words to look up, each in three or more documents."""
+"""Maximum and minimum number of frequent words to look up, each found in three or more documents."""
 
 KNOWN = 0.4
-"""Minimum share of these words in the vocabulary. The vocabulary of all-MiniLM-L6-v2 has 89% or more for English prose
-and tweets, 83% for papers with formulas, 72% or more for source code, and at most 33% for other languages (French;
-Japanese 28%, Chinese 20%, German 11%, Russian, Hindi and Arabic 0%). That of multilingual-e5-small has 65% or more for
-its training languages (Amharic; Arabic 76%, German 94%), and 52% or more for source code."""
+"""Minimum share of these words in the vocabulary. all-MiniLM-L6-v2 knows at least 89% of these words for English prose
+and tweets, 83% for papers with formulas, at least 72% for source code, and at most 33% for other languages (French 33%,
+Japanese 28%, Chinese 20%, German 11%, Russian, Hindi and Arabic 0%). multilingual-e5-small knows at least 65% for its
+training languages (Amharic 65%, Arabic 76%, German 94%) and at least 52% for source code."""
 
 KNOWN_CHARACTERS = 0.8
-"""Minimum share for Chinese characters: an English vocabulary has 19% to 51% of the 100 to 400 most frequent ones, a
-Chinese or multilingual vocabulary 99% or more."""
+"""Minimum share for Chinese characters. English vocabularies contain 19% to 51% of the 100 to 400 most frequent
+characters, Chinese and multilingual vocabularies at least 99%."""
 
 DOCUMENTS, CHARACTERS = 1_000, 2_000
-"""Number of documents to read, and of characters in each."""
+"""Number of documents to read, and of characters to read from each."""
 
-# Short words are in any vocabulary. In scripts without spaces, characters or pairs of letters count. Kana is left out
-# because English vocabularies contain it.
+# Short words are in every vocabulary. In scripts without spaces, single characters or pairs of letters count as words.
+# Kana is left out because English vocabularies contain it.
 _WORD = regex.compile(
     r"(?V1)\p{Han}|\p{Hangul}{2,}|(?:[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]\p{M}*){2}"
     r"|[[\p{L}\p{M}]--[\p{Han}\p{Hangul}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]]{4,}"
@@ -178,8 +179,8 @@ def warn_of_language(models: Mapping[str, SentenceTransformer | TokenVectors], t
     shares = {name: known_share(model.tokenizer, words) for name, model in models.items()}
     if foreign := {name: share for name, share in shares.items() if share < min_share}:
         logger.warning(
-            "%s: trained on a different language from most documents. At most %.0f%% of their %d most frequent "
-            "words are in the vocabulary. Use a base for their language, or a multilingual one such as "
+            "%s: trained on a different language than most of the documents. At most %.0f%% of their %d most frequent "
+            "words are in the vocabulary. Use a base model for their language, or a multilingual one such as "
             "intfloat/multilingual-e5-small.",
             ", ".join(foreign),
             100 * max(foreign.values()),
@@ -188,16 +189,16 @@ def warn_of_language(models: Mapping[str, SentenceTransformer | TokenVectors], t
 
 
 def frequent_words(texts: Iterable[str]) -> list[str]:
-    """Return the words that occur in most texts, most frequent first."""
+    """Return the words that occur in the most texts, most frequent first."""
     vocabularies = (set(_WORD.findall(text[:CHARACTERS])) for text in islice(texts, DOCUMENTS))
     counts = Counter(chain.from_iterable(vocabularies))
     return sorted((word for word, count in counts.items() if count > 2), key=lambda word: (-counts[word], word))[:WORDS]
 
 
 def known_share(tokenizer: AnyTokenizer, words: list[str]) -> float:
-    """Return the share of words that are a single known token."""
+    """Return the fraction of words that are a single known token."""
     space, vocabulary, unknown = space_before(tokenizer), tokenizer.get_vocab(), unknown_id(tokenizer)
-    spaces = {vocabulary.get(token) for token in ("\u2581", "\u0120")}  # some tokenizers put one before a character
+    spaces = {vocabulary.get(token) for token in ("\u2581", "\u0120")}  # separate tokens in some vocabularies
     tokens = token_ids(tokenizer, [space + word for word in words])
     words_as_ids = [[token_id for token_id in ids if token_id not in spaces] for ids in tokens]
     return sum(len(ids) == 1 and ids[0] != unknown for ids in words_as_ids) / len(words)

@@ -1,4 +1,4 @@
-"""Load a model by name, set pooling and length, and check it."""
+"""Load a model by name, set its pooling and length, and check it."""
 
 from __future__ import annotations
 
@@ -72,27 +72,27 @@ def load_model(
         name: A folder, a model of this package, or a name on the Hub.
         pooling: ``"cls"`` or ``"mean"`` to replace the model's pooling, ``"keep"`` to keep it.
         max_seq_length: Maximum number of tokens to read; None for the model's own limit.
-        dtype: Dtype of the computation; None for float32 on a CPU and the checkpoint's on a GPU, ``"auto"`` for the
-            checkpoint's.
-        device: Where to compute; None for a GPU, if there is one.
+        dtype: Dtype of the weights; None for float32 on a CPU and the checkpoint's dtype on a GPU, ``"auto"`` for the
+            checkpoint's dtype on any device.
+        device: Torch device (default: a GPU if available, otherwise the CPU).
     """
     check_device(device)
     source, name = model_source(name), os.fspath(name)
-    cache = os.environ.get("SENTENCE_TRANSFORMERS_HOME")  # has the modules.json of models from the Hub
+    cache = os.environ.get("SENTENCE_TRANSFORMERS_HOME")  # holds the modules.json of models from the Hub
     local = Path(source).exists()
     places = (source,) if local else hub_repositories(source)
     check_kind(name, places, local or constants.HF_HUB_OFFLINE, cache)
     if Path(source, EXPORT_FILE).is_file():
         raise ModelError(f"{name!r} is an ONNX export: load it with simlte_st.load_onnx().")
     random_state = torch.get_rng_state()
-    torch.default_generator.manual_seed(0)  # initialises weights missing from the checkpoint
+    torch.default_generator.manual_seed(0)  # for weights missing from the checkpoint
     try:
         options = {"device": device, "model_kwargs": {} if dtype is None else {"dtype": dtype}}
         checkpoint, arguments = loading_arguments(source, options)
         model = load_stock(checkpoint, LOADED, **arguments)
     except (MissingExtraError, MemoryError):
         raise
-    except Exception as error:  # damaged files raise many kinds
+    except Exception as error:  # damaged files raise many types
         raise not_loaded(name, f"{type(error).__name__}: {error}") from error
     finally:
         torch.set_rng_state(random_state)
@@ -111,14 +111,14 @@ def load_model(
 
 
 def check_kind(name: str, places: tuple[str, ...], local: bool, cache: str | None = None) -> None:
-    """Check from its configuration that a model embeds each text as one vector."""
+    """Check, from its configuration, that a model embeds each text as a single vector."""
 
     def read_settings(name: str) -> dict[str, Any]:
         paths = (load_file_path(place, name, cache_folder=cache, local_files_only=local) for place in places)
         try:
             with open(next((path for path in paths if path is not None), ""), encoding="utf-8") as file:
                 return dict(json.load(file))
-        except (OSError, ValueError, TypeError):  # loading reports damaged files
+        except (OSError, ValueError, TypeError):  # damaged files are reported when the model is loaded
             return {}
 
     settings = read_settings("config_sentence_transformers.json")
@@ -141,16 +141,17 @@ def loading_arguments(source: str | None, options: Mapping[str, Any]) -> tuple[s
     """Return the arguments with which sentence-transformers loads a model.
 
     Args:
-        source: A folder, a name on the Hub, or None for a model of modules.
+        source: A folder, a name on the Hub, or None for a model built from modules.
         options: Keyword arguments of ``sentence_transformers.SentenceTransformer``. The default dtype is float32 on a
             CPU, and the checkpoint's elsewhere.
 
     Returns:
-        Name and keyword arguments; no name but modules for a model in model2vec's format.
+        Name and keyword arguments. For a model in model2vec's format, the name is None and the arguments include
+        modules.
     """
     if source is None:
         return None, {**options}
-    # Otherwise the Hub is queried for a folder's name.
+    # Otherwise the Hub would be queried for a folder's name.
     arguments = {"local_files_only": os.path.isdir(source) and not options.get("trust_remote_code"), **options}
     settings = options.get("model_kwargs") or {}
     has_dtype = {"dtype", "torch_dtype", "device_map"} & {*settings, *(options.get("config_kwargs") or ())}
@@ -166,8 +167,8 @@ def adapt_encoder(model: SentenceTransformer) -> None:
     """Limit ``max_seq_length`` to the encoder's positions, and switch a BigBird to full attention.
 
     Block-sparse attention switches to full attention after the first short batch, gives a text different vectors in a
-    batch with longer ones, and seeds numpy's global generator in every pass. Full attention takes as long for 1,024
-    tokens, and twice as long for 4,096 (one thread).
+    batch with longer texts, and seeds NumPy's global generator in every pass. On one thread, full attention takes as
+    long for 1,024 tokens and twice as long for 4,096.
     """
     encoder: Any = model.transformers_model
     if getattr(encoder, "attention_type", None) == "block_sparse":
@@ -194,18 +195,18 @@ def check_encodes(model: SentenceTransformer, name: str) -> None:
 
 
 def check_room(model: SentenceTransformer, length: int, claim: str) -> None:
-    """Check that a length leaves room for text beside special tokens and the document prompt.
+    """Check that a length leaves room for text after special tokens and the document prompt.
 
     The error message begins with ``claim``, a sentence about the length.
     """
     if (used := reserved_tokens(model, document_prompt(model))) >= length:
-        raise ConfigurationError(f"{claim}, and special tokens and the prompt take {used} of them: no room for text.")
+        raise ConfigurationError(f"{claim}, but special tokens and the prompt take {used}, leaving no room for text.")
 
 
 def lengthen(loaded: LoadedModel, max_length: int) -> bool:
-    """Raise ``max_seq_length`` to ``max_length`` if the model has enough positions, and return whether it has.
+    """Raise ``max_seq_length`` to ``max_length`` if the model has enough positions, and return whether it does.
 
-    Many tokenizers have a lower limit than the number of positions: 512 instead of 8,192 in a ModernBERT.
+    Many tokenizers have a lower limit than the encoder has positions: 512 instead of 8,192 in a ModernBERT.
     """
     model, positions = loaded.model, readable_tokens(loaded.model)
     if positions is not None and positions < max_length:

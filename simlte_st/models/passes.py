@@ -2,10 +2,10 @@
 
 sentence-transformers sorts texts by characters and pads each batch to its longest text. Here, several batches are
 tokenized together, sorted by tokens, and divided into passes with almost no padding. The number of tokens in a pass is
-limited, because a CPU is fastest while the data stay in its caches.
+limited, because a CPU is fastest while the data fit in its caches.
 
 On AMD processors with AVX-512, oneDNN computes float32 matrix products 2.2 times as fast (see
-``benchmarks/results/speed.md``): PyTorch's MKL uses AVX-512 on Intel processors only.
+``benchmarks/results/speed.md``), because PyTorch's MKL uses AVX-512 only on Intel processors.
 
 Static models need no padding; their passes are in :mod:`simlte_st.models.static`.
 """
@@ -37,20 +37,21 @@ BATCHES = 4
 """Number of batches to tokenize together, to find texts of similar length."""
 
 GPU_PADDING = 8
-"""On a GPU, one token in this many may be padding, because fewer passes are faster there."""
+"""On a GPU, up to one token in this many may be padding, because fewer passes are faster there."""
 
 FEWEST_PRODUCTS, FEWEST_ROWS = 2**21, 16
-"""Minimum multiplications and tokens for oneDNN; with fewer tokens, preparing the matrix takes most of the time."""
+"""Minimum numbers of multiplications and tokens for oneDNN; with fewer tokens, preparing the matrix takes most of the
+time."""
 
 _TOKENIZING = threading.RLock()
-"""Held while tokenizing or counting, which set the truncation and padding of the shared tokenizer differently."""
+"""Lock for the shared tokenizer, whose truncation and padding differ between tokenizing and counting."""
 
 
 class TextReader:
-    """Wraps a model for one call of ``encode``, to divide texts into passes and count their tokens.
+    """Wraps a model for a single ``encode`` call, to divide texts into passes and count their tokens.
 
     Attributes:
-        model: A copy of the model with the same modules; call its ``encode`` with ``batch_size``.
+        model: A copy of the model with the same modules; pass ``batch_size`` to its ``encode``.
         batch_size: Number of texts to tokenize at once.
         truncation: Counts of truncated texts so far; None before the first text.
     """
@@ -72,7 +73,7 @@ class TextReader:
                 self.model.forward = self._forward_static  # type: ignore[method-assign,assignment]
         elif embeds and model.transformers_model is not None:
             characters = sum(sorted(map(len, texts), reverse=True)[:batch_size])
-            # Fewer batches of long texts, because tokenizing takes much memory.
+            # Tokenize fewer batches together if texts are long, because tokenizing needs much memory.
             self.batch_size *= min(BATCHES, max(1, TOKENIZED_CHARACTERS // max(1, characters)))
             self.model.forward = self._forward  # type: ignore[method-assign,assignment]
 
@@ -84,11 +85,11 @@ class TextReader:
         return [self._counts[text] for text in texts]
 
     def _hand_over(self, inputs: Sequence[object], prompt: str | None = None, **_: object) -> Features:
-        """Leave tokenizing to the passes."""
+        """Return the texts as they are: each pass tokenizes its own."""
         return {"texts": inputs, "prompt": prompt or ""}
 
     def _forward_static(self, features: Features, **options: object) -> Features:
-        """Compute the embeddings of a batch in passes of a bounded number of tokens."""
+        """Compute the embeddings of a batch in passes with a limited number of tokens."""
         vectors = []
         for batch, part, lengths in static_passes(self._original, features["texts"], features["prompt"], **options):
             self._count(batch, features["prompt"], lengths)
@@ -96,17 +97,17 @@ class TextReader:
         return {"sentence_embedding": torch.cat(vectors)}
 
     def _preprocess(self, inputs: Sequence[Any], prompt: str | None = None, **options: Any) -> Features:
-        """Tokenize as the model does, and count."""
+        """Tokenize as the model does, and count the tokens."""
         with _TOKENIZING:
             features: Features = self._original.preprocess(inputs, prompt=prompt, **options)
             if self._original.transformers_model is not None and "input_ids" in features:
                 lengths = untruncated_lengths(self._original, features)
-                if lengths is not None and len(lengths) == len(inputs):  # Python tokenizers keep no record
+                if lengths is not None and len(lengths) == len(inputs):  # slow tokenizers keep no record
                     self._count(inputs, prompt or "", lengths)
         return dict(features)  # without the tokenizer's record of each token, which is large
 
     def _count(self, texts: Sequence[object], prompt: str, lengths: ArrayLike) -> None:
-        """Count texts; ``lengths`` include the prompt but not special tokens."""
+        """Add texts to the counts; ``lengths`` include the prompt but not special tokens."""
         if self.truncation is None:
             self.truncation = Truncation.of(self._original, prompt=prompt)
             prefix = prompt_as_read(self._original, prompt)
@@ -138,7 +139,7 @@ class TextReader:
 
 
 def pass_bounds(device: str, batch_size: int, longest: int) -> tuple[int, int]:
-    """Return the maximum tokens and padding of a pass, at most those of a stock batch of the longest texts."""
+    """Return a pass's maximum tokens and padding, at most those of a stock batch of the longest texts."""
     slots = batch_size * longest
     return (min(slots, CPU_PASS[0]), CPU_PASS[1]) if device == "cpu" else (slots, slots // GPU_PADDING)
 
@@ -172,8 +173,8 @@ def _is_faster(inputs: Tensor, weight: Tensor) -> bool:
 def right_padded(features: Features) -> Features:
     """Move left padding, which most decoders' tokenizers use, to the right.
 
-    Only right padding can be cut off. Results do not change: rotary positions are relative, and other positions count
-    from the first column.
+    Only padding on the right can be cropped. Results do not change: rotary positions are relative, and other positions
+    count from the first column.
     """
     mask = features.get("attention_mask")
     if not isinstance(mask, Tensor) or mask.dim() != 2 or not (first := (mask > 0).int().argmax(1)).any():

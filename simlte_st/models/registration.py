@@ -1,7 +1,7 @@
-"""Register our architectures and models with sentence-transformers, without importing it.
+"""Register this package's architectures and models with sentence-transformers, without importing it.
 
-Neither library reads entry points, and users may import this package before or after them. A hook therefore registers
-ours right after their import.
+Neither transformers nor sentence-transformers supports entry points, and users may import this package before or after
+them. A post-import hook therefore registers the architectures and models as soon as sentence-transformers is imported.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def register() -> None:
 def _register(_: ModuleType) -> None:
     from simlte_st.compat import extend_stock
 
-    importlib.import_module("simlte_st.longformer.modeling")  # adds itself to transformers' Auto classes
+    importlib.import_module("simlte_st.longformer.modeling")  # registers itself with transformers' Auto classes
     extend_stock(named_folder, _OwnModules())
 
 
 def named_folder(name: str) -> str | None:
-    """Return the folder of a model of this package or of the packaged base, unless a folder here has its name."""
+    """Return the folder of one of this package's models or the packaged base; None for local folders and others."""
     from simlte_st.models.names import OWN_MODELS, PACKAGED_BASE
 
     if name not in (*OWN_MODELS, PACKAGED_BASE) or os.path.isdir(name):
@@ -44,7 +44,7 @@ class _OwnModules(dict[str, "type[nn.Module]"]):
     """Modules of this package by their names in ``modules.json``, imported on first use."""
 
     def __bool__(self) -> bool:
-        return True  # otherwise a Router does not get them
+        return True  # a Router would ignore an empty, hence false, dict
 
     def get(self, name: str, default: Any = None) -> Any:
         if name.startswith("simlte_st.modules."):

@@ -30,8 +30,8 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
     1. Names are looked up in this order: folders, the models of this package, the packaged base model, the Hub. The
        models of this package are unpacked on first use to ``SIMLTE_ST_HOME`` (default: the platform's cache folder).
     2. ``encode`` batches texts of similar token length, with almost no padding; ``batch_size`` applies to the longest
-       texts, and shorter ones get larger batches. On AMD processors with AVX-512, oneDNN computes float32 linear layers
-       twice as fast; vectors differ by about 1e-7.
+       texts, and shorter ones get larger batches. On AMD processors with AVX-512, float32 linear layers use
+       oneDNN, which is about twice as fast as PyTorch's default there; the vectors differ by about 1e-7.
     3. A warning reports the number of truncated texts and the share of truncated tokens. ``max_seq_length`` never
        exceeds the number of positions.
     4. On a CPU, 16-bit checkpoints compute in float32, unless ``model_kwargs={"dtype": ...}`` sets another dtype.
@@ -41,10 +41,10 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
 
     Args:
         model_name_or_path: A folder or a name, for example ``"simlte-longformer"``.
-        **options: Arguments of the stock class.
+        **options: Other arguments of the stock class.
 
     Raises:
-        OSError: There is no such model.
+        OSError: The model does not exist.
         ModelError: The base of this package's models is not installed.
         ConfigurationError: The folder for this package's models cannot be written.
 
@@ -88,7 +88,7 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
         sentence_transformers.SentenceTransformer.max_seq_length.fset(self, length)  # type: ignore[attr-defined]
 
     def set_pooling_include_prompt(self, include_prompt: bool) -> None:
-        """Include or exclude prompts as the stock class does, also in the poolings of this package."""
+        """Include or exclude prompts as the stock class does, including in this package's pooling modules."""
         super().set_pooling_include_prompt(include_prompt)
         for module in self:
             if isinstance(module, (WeightedPooling, ChunkMean)):
@@ -96,7 +96,7 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
 
     def encode(self, *args: Any, **options: Any) -> Any:
         """Encode as the stock class does, in batches of similar length, and warn about truncation."""
-        # The copy in a TextReader has its own preprocess.
+        # A TextReader's copy of the model has its own preprocess.
         if "preprocess" in vars(self) or any(isinstance(module, Router) for module in self):
             return super().encode(*args, **options)
         call = inspect.signature(sentence_transformers.SentenceTransformer.encode).bind(self, *args, **options)

@@ -1,8 +1,8 @@
 """The models of this package, which are stored in compact form and unpacked on first use.
 
-Each has a folder in :data:`FOLDER` with its card and the record of its training. Encoders are stored as low-rank
-factors of their difference from the packaged base, the static model in 8 bits in model2vec's format. Unpacked models
-are kept in :func:`~simlte_st.models.names.own_folder`.
+Each has a folder in :data:`FOLDER` with its card and training record. Encoders are stored as low-rank factors of their
+difference from the packaged base, the static model in 8 bits in model2vec's format. Unpacked models are kept in
+:func:`~simlte_st.models.names.own_folder`.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ DIFFERENCE_FILE = "difference.safetensors"
 ``NAME.right`` ``(rank, in)``, in float16."""
 
 CARD_FILE, BUILD_FILE = "README.md", "build.json"
-"""The model's card, and the record of its training."""
+"""The model's card and training record."""
 
 DIGEST_FILE = "source.digest"
-"""Marks an unpacked model, with the digest of its sources."""
+"""Marks a folder as an unpacked model, and contains the digest of its sources."""
 
 RECIPE = 1
-"""Part of that digest. Raise it when :func:`make_untrained` or a default of :class:`~simlte_st.modules.PositionPooling`
-changes."""
+"""Version number included in that digest. Increase it when :func:`make_untrained` or a default of
+:class:`~simlte_st.modules.PositionPooling` changes."""
 
 
 def make_untrained(name: str, model: SentenceTransformer) -> SentenceTransformer:
-    """Turn the float32 base into the model before training; :func:`add_difference` makes it the trained one."""
+    """Turn the float32 base into the untrained model; :func:`add_difference` then adds the result of training."""
     if name == "simlte-longformer":
         with torch.random.fork_rng(devices=[]):  # the conversion initialises weights and then replaces them
             source = checkpoint_name(get_encoder(model))
@@ -82,8 +82,8 @@ def linear_weights(model: SentenceTransformer) -> dict[str, Tensor]:
 def unpack_model(name: str, load: Callable[[Path], SentenceTransformer]) -> Path:
     """Unpack a model of this package, unless it is already unpacked, and return its folder.
 
-    ``load`` loads the base, in float32 on the CPU. A model that another version of this package unpacked is unpacked
-    again. If several processes need a model, one unpacks it and the others wait.
+    ``load`` loads the base, in float32 on the CPU. A model unpacked by another version of this package is unpacked
+    again. If several processes need a model, one unpacks it while the others wait.
     """
     target, source = own_folder(name), FOLDER / name
     digest = compute_digest([str(RECIPE).encode(), *(path.read_bytes() for path in sorted(source.iterdir()))])
@@ -94,7 +94,7 @@ def unpack_model(name: str, load: Callable[[Path], SentenceTransformer]) -> Path
     with ExitStack() as stack:
         stack.enter_context(FileLock(target.with_name(f".{name}.lock")))
         if not _is_unpacked(target, digest):
-            # This writes into the user's folders. Warnings are shown even if logging is not configured.
+            # Unpacking writes to the user's folders: log a warning, which is shown even if logging is not configured.
             if name == OWN_STATIC:
                 logger.warning("Unpacking %s (first use only) to %s.", name, target)
                 model = SentenceTransformer(modules=model2vec_modules(str(source)), device="cpu")

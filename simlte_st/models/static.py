@@ -1,7 +1,7 @@
-"""Static models, which have one vector for each token and read whole texts: passes and files.
+"""Run and save static models, which have one vector for each token and read whole texts.
 
-A pass is limited by tokens, not by texts. The tokenizer takes almost all of the time and gets enough tokens to keep its
-threads busy, and one very long text does not make all other passes small.
+Passes are limited by length, not by number of texts. The tokenizer, which takes almost all of the time, gets enough
+text to keep its threads busy, and one very long text does not make all other passes small.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from simlte_st.modules import OWN_MODULES
 from simlte_st.words.tokens import TOKENIZED_CHARACTERS, counted_ids, group_sums, in_batches, unknown_id
 
 TEXTS = 4096
-"""Number of texts to hand to sentence-transformers at once, before they are divided into passes."""
+"""Number of texts to pass to sentence-transformers at once, before they are divided into passes."""
 
 WEIGHTS, SETTINGS, TOKENIZER = "model.safetensors", "config.json", "tokenizer.json"
-"""The files of a model in model2vec's format."""
+"""File names of a model in model2vec's format."""
 
 
 def is_static(model: SentenceTransformer) -> bool:
@@ -50,8 +50,8 @@ def token_embedding(model: SentenceTransformer) -> nn.EmbeddingBag:
 class StaticLoader(StaticEmbedding):
     """Loads a stock ``StaticEmbedding`` in float32, without a length limit.
 
-    model2vec also stores tables in 8 or 16 bits, for which torch lacks means or gradients, and writes its default limit
-    of 512 tokens into the tokenizer.
+    model2vec also stores tables in 8 or 16 bits, for which torch does not implement means or gradients, and writes its
+    default limit of 512 tokens into the tokenizer.
     """
 
     @classmethod
@@ -69,7 +69,7 @@ class StaticLoader(StaticEmbedding):
 
 
 LOADED = (*OWN_MODULES, StaticLoader)
-"""Module classes for loading: those of this package, and the loader of static embeddings."""
+"""Module classes for loading models: this package's, and the static embedding loader."""
 
 
 def model2vec_modules(source: str) -> list[nn.Module] | None:
@@ -90,7 +90,7 @@ def is_plain(model: SentenceTransformer) -> bool:
 
 
 def adds_up(model: SentenceTransformer) -> bool:
-    """Return whether token vectors can be summed in any order: in a plain float32 model on a CPU."""
+    """Return whether token vectors can be summed in any order, as in a plain float32 model on a CPU."""
     if not is_plain(model) or type(model[0]) is not StaticEmbedding:
         return False
     bag = token_embedding(model)
@@ -101,9 +101,9 @@ def adds_up(model: SentenceTransformer) -> bool:
 def static_passes(
     model: SentenceTransformer, texts: Sequence[str], prompt: str, **options: Any
 ) -> Iterator[tuple[list[str], torch.Tensor, NDArray[np.int64]]]:
-    """Yield texts, their embeddings and their numbers of tokens, pass by pass.
+    """Yield texts, their embeddings and their token counts, pass by pass.
 
-    A plain model reads each distinct word of a text once, because order does not matter for a mean.
+    A plain model reads each distinct word of a text once, because the order of tokens does not change their mean.
     """
     plain = adds_up(model)
     for batch in in_batches(texts, len, TOKENIZED_CHARACTERS):
@@ -128,13 +128,13 @@ def flat_features(ids: NDArray[np.int64], lengths: NDArray[np.int64]) -> dict[st
     return {"input_ids": torch.from_numpy(ids), "offsets": torch.from_numpy(np.cumsum(lengths) - lengths)}
 
 
-# model2vec's format, which sentence-transformers loads too, written without model2vec.
+# model2vec's format, which sentence-transformers also loads; it is written without model2vec.
 
 
 def write_for_model2vec(folder: Path, dtype: str = "float32") -> None:
-    """Rewrite a saved static model so that model2vec loads it too, with the same embeddings of whole texts.
+    """Rewrite a saved static model so that model2vec also loads it and computes the same embeddings of whole texts.
 
-    model2vec skips unknown tokens, so these get a zero vector. Embeddings without ``Normalize`` still differ in length,
+    model2vec skips unknown tokens, so they get a zero vector. Embeddings without ``Normalize`` still differ in length,
     because sentence-transformers counts unknown tokens.
     """
     tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
@@ -146,8 +146,8 @@ def write_for_model2vec(folder: Path, dtype: str = "float32") -> None:
 def save_for_model2vec(folder: Path, table: NDArray[np.float32], dtype: str, *, normalize: bool = True) -> None:
     """Write token vectors as float32, or as float16 or int8 with a scale for each token (model2vec's weights).
 
-    sentence-transformers multiplies by these weights in float32. Without them it does not load int8, and with float16
-    it returns NaN for a text without tokens.
+    sentence-transformers multiplies by these weights in float32. Without them, it cannot load int8 vectors, and float16
+    vectors give NaN for a text without tokens.
     """
     weights: dict[str, NDArray[Any]] = {"embeddings": table}
     if dtype != "float32":
@@ -156,7 +156,7 @@ def save_for_model2vec(folder: Path, table: NDArray[np.float32], dtype: str, *, 
         numbers = table / scale[:, None]
         weights = {"embeddings": (np.rint(numbers) if dtype == "int8" else numbers).astype(dtype), "weights": scale}
     save_file(weights, folder / WEIGHTS)
-    # Without max_length, model2vec reads the first 512 tokens.
+    # If max_length is missing, model2vec reads only the first 512 tokens.
     settings = {
         "model_type": "model2vec", "architectures": ["StaticModel"], "hidden_dim": table.shape[1],
         "normalize": normalize, "max_length": None, "embedding_dtype": dtype,

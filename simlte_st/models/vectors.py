@@ -1,7 +1,7 @@
-"""Embeddings without torch, so that commands need not wait for its import: arrays, and static models in NumPy.
+"""Check embeddings and run static models in NumPy, so that commands need not wait for torch to be imported.
 
-:class:`TokenVectors` computes the same as ``StaticEmbedding`` and ``Normalize``; it does not load models with other
-modules.
+:class:`TokenVectors` computes the same vectors as ``StaticEmbedding`` and ``Normalize``; it does not load models with
+other modules.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 
-# Size of a block: 4 million float64 values are 32 MB.
+# Number of values in a block: 4 million float64 values take 32 MB.
 _SCRATCH_VALUES = 4_000_000
 
 _SETTINGS = {"StaticEmbedding": {}, "Normalize": {"module_output_name": "sentence_embedding"}}
@@ -55,7 +55,7 @@ def unit_rows(x: ArrayLike) -> NDArray[np.float64]:
 
 
 def check_embeddings(x: ArrayLike, dtype: DTypeLike | None = None) -> NDArray[Any]:
-    """Convert embeddings to an array ``[n, dim]`` of ``dtype`` (default: their own); keep a SciPy sparse matrix."""
+    """Convert embeddings to an array ``[n, dim]`` of ``dtype`` (default: their own); SciPy matrices stay sparse."""
     sparse = hasattr(x, "tocsr")
     try:
         vectors: Any = x if sparse else np.asarray(x, dtype=dtype)
@@ -82,7 +82,7 @@ class TokenVectors:
     Attributes:
         tokenizer: The tokenizer.
         table: The token vectors, ``[V, dimension]``.
-        modules: Names of the modules, which have their default settings.
+        modules: Names of the modules, all with default settings.
         prompts: Prompts by name.
         default_prompt_name: Name of the default prompt, or None.
     """
@@ -117,7 +117,7 @@ class TokenVectors:
         return int(self.table.shape[1])
 
     def identity(self) -> dict[str, Any]:
-        """Return the same as :func:`~simlte_st.models.parts.model_identity` of the model in torch."""
+        """Return what :func:`~simlte_st.models.parts.model_identity` returns for the same model in torch."""
         weights = np.ascontiguousarray(self.table).reshape(-1).view(np.uint8)
         return {
             "weights": compute_digest([b"['0.embedding.weight']", weights]),
@@ -130,7 +130,7 @@ class TokenVectors:
         }
 
     def encode(self, texts: Sequence[str], prompt: str) -> Encoded:
-        """Return the vectors of texts after a prompt, and their token counts, without the prompt's."""
+        """Encode texts with a prompt; return their vectors, and their token counts without the prompt."""
         ids, counts, sizes = counted_ids(self.tokenizer, [prompt, *(prompt + text for text in texts)])
         vectors, lengths = np.zeros((len(texts), self.dimension), dtype=np.float32), group_sums(counts, sizes)
         groups = (np.split(array, np.cumsum(sizes)[:-1])[1:] for array in (ids, counts))
@@ -149,12 +149,12 @@ def modules_digest(modules: Iterable[tuple[str, str, dict[str, Any]]]) -> str:
 
 
 def tokenizer_digest(tokenizers: Iterable[AnyTokenizer]) -> str:
-    """Return a digest of tokenizers, without their current truncation and padding."""
+    """Return a digest of tokenizers, ignoring their current truncation and padding."""
 
     def describe(tokenizer: AnyTokenizer) -> str:
         if not isinstance(tokenizer, Tokenizer):
             backend = getattr(tokenizer, "backend_tokenizer", None)
-            if backend is None:  # a tokenizer in Python
+            if backend is None:  # a slow tokenizer
                 return f"{type(tokenizer)} {sorted(tokenizer.get_vocab().items())} {tokenizer(_SAMPLE)['input_ids']}"
             tokenizer = backend
         return str(tokenizer.to_str().partition('"added_tokens"')[2])
@@ -165,7 +165,7 @@ def tokenizer_digest(tokenizers: Iterable[AnyTokenizer]) -> str:
 
 
 def token_table(weights: Mapping[str, NDArray[Any]]) -> Floats:
-    """Return the token vectors; model2vec may store them in fewer bits, share them, or weight tokens."""
+    """Return the token vectors; model2vec may store them in fewer bits, share them between tokens, or scale them."""
     if (vectors := weights.get("embedding.weight")) is not None:  # sentence-transformers' format
         return vectors.astype(np.float32)
     table: Floats = weights["embeddings"].astype(np.float32)

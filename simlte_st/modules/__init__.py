@@ -11,7 +11,7 @@ from simlte_st.modules.token_table import TokenTable
 OWN_MODULES = (
     BaseForm, ChunkMean, LatentSemanticAnalysis, PositionPooling, StarTransformer, TokenAttention, TokenTable
 )  # fmt: skip
-"""All modules. After ``import simlte_st``, sentence-transformers loads models with them without a flag."""
+"""All modules. After ``import simlte_st``, sentence-transformers loads them without ``trust_remote_code``."""
 
 __all__ = ["BaseForm", "ChunkMean", "PositionPooling", "StarTransformer", "TokenAttention", "TokenTable"]
 __all__ += ["OWN_MODULES", "expand_contractions", "to_chunk_mean"]

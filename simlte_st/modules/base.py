@@ -14,7 +14,7 @@ from simlte_st.compat import Features, mask_without_prompt
 
 
 class SavedModule(Module):
-    """A module saved as the constructor arguments in ``config_keys`` plus its weights and buffers."""
+    """A module that is saved as its constructor arguments (``config_keys``), weights and buffers."""
 
     def save(self, output_path: str, *args: object, safe_serialization: bool = True, **kwargs: object) -> None:
         """Write the configuration and the weights."""
@@ -23,7 +23,7 @@ class SavedModule(Module):
 
     @classmethod
     def load(cls, model_name_or_path: str, subfolder: str = "", **options: Any) -> Self:  # type: ignore[override]
-        """Load a module that :meth:`save` wrote, from a folder or the Hub."""
+        """Load a module saved by :meth:`save` from a folder or the Hub."""
         module = super().load(model_name_or_path, subfolder, **options)
         names = ("token", "cache_folder", "revision", "local_files_only")
         hub_options = {name: options[name] for name in names if name in options}
@@ -48,14 +48,15 @@ class WeightedPooling(SavedModule):
 
     Attributes:
         embedding_dimension: Dimension d of the token embeddings and of the sentence embedding.
-        include_prompt: Whether to pool the tokens of a prompt. ``set_pooling_include_prompt`` of the stock
-            ``SentenceTransformer`` does not change it: set ``model[1].include_prompt``.
+        include_prompt: Whether to include prompt tokens in the pooling. The stock
+            ``SentenceTransformer.set_pooling_include_prompt`` does not change it; set ``model[1].include_prompt``
+            instead.
 
     Features:
-        Reads ``token_embeddings`` ``[B, S, d]`` and ``attention_mask`` ``[B, S]``, or flattened ones
+        Reads ``token_embeddings`` ``[B, S, d]`` and ``attention_mask`` ``[B, S]``, or flattened features
         (``cu_seq_lens_q``). Writes ``sentence_embedding`` ``[B, d]`` in the dtype of the token embeddings, and
         ``token_attention`` ``[B, S]``, float32: the weights, which sum to 1 in each text and are 0 at padding. For a
-        text without tokens to pool, both are 0. Without a mask all tokens count.
+        text without tokens to pool, both are 0. If there is no mask, all tokens count.
     """
 
     def __init__(self, embedding_dimension: int, include_prompt: bool) -> None:
@@ -74,5 +75,5 @@ class WeightedPooling(SavedModule):
         return features
 
     def get_embedding_dimension(self) -> int:
-        """Return d."""
+        """Return the dimension d."""
         return self.embedding_dimension

@@ -18,14 +18,14 @@ APOSTROPHES = "'\u2019\u2018\u02bc"
 STRAIGHT = str.maketrans(dict.fromkeys(APOSTROPHES, "'"))
 
 SIGN = r"[\p{L}\p{M}\p{N}]"
-"""A letter or digit, not an underscore: "_don't_" contains a word."""
+"""A letter, mark or digit, but not an underscore: "_don't_" contains a word."""
 
 ENDING = rf"(?:n[{APOSTROPHES}]t|[{APOSTROPHES}](?:d|ll|m|re|s|ve))"
 
 CONTRACTION = regex.compile(
     # A word with endings attached to it or, as in tokenized texts, separated from it.
     rf"(?<!{SIGN})({SIGN}+)((?: {ENDING}+(?!\S)|{ENDING}+(?!{SIGN}))+)"
-    # An ending without a word stays: the "d" of "'d've" is not a word.
+    # An ending without a word is kept: the "d" in "'d've" is not a word.
     rf"|{ENDING}+(?!{SIGN})",
     regex.IGNORECASE,
 )
@@ -35,22 +35,22 @@ EACH_ENDING = re.compile(f" ?{ENDING}", re.IGNORECASE)
 AFTER_HAVE = re.compile(r"\s+(?:(?:already|also|always|just|never|not)\s+)?(been|better|got|had)\b", re.IGNORECASE)
 
 GUESSES = {"'s": ("is", "has", ("been", "got", "had")), "'d": ("would", "had", ("been", "better", "got", "had"))}
-"""Readings that spaCy leaves open: the usual one, and an alternative before some words."""
+"""Readings of ambiguous endings: the usual one, and an alternative before certain words."""
 
 STEMS = ("ca", "sha", "wo")
-"""Stems that are not words. spaCy also has readings of other stems, but these lose the tense: "do" for "did"."""
+"""Stems that are not words. spaCy also expands other stems, but loses their tense ("do" for "did")."""
 
 
 class BaseForm(Transformer):
-    """A ``Transformer`` that expands English contractions: "won't" becomes "will not". Possessives stay.
+    """A ``Transformer`` that expands English contractions: "won't" becomes "will not". Possessives are kept.
 
-    A WordPiece tokenizer splits "won't" into "won", "'" and "t", and "won" is another word. The readings come from
-    spaCy's list of English contractions, which needs no model. Ambiguous endings follow rules. After the pronouns and
-    question words of that list, 's becomes "has" before been, got and had, and otherwise "is". After its pronouns, 'd
-    becomes "had" before these words and better, and otherwise "would". After all other words 's and 'd stay, as 's is
-    mostly a possessive there; "ain't" and "y'all" stay, too. Separated endings, as in tokenized texts ("ca n't",
-    "it 's"), follow the same rules. Expansions are in lower case; all other characters stay. Prompts are expanded
-    separately.
+    A WordPiece tokenizer splits "won't" into "won", "'" and "t", but "won" is a different word. Expansions come from
+    spaCy's list of English contractions, which needs no model. Rules resolve ambiguous endings. After the pronouns and
+    question words in that list, 's becomes "has" before been, got and had, and "is" otherwise. After its pronouns, 'd
+    becomes "had" before better, been, got and had, and "would" otherwise. After all other words, where 's is mostly a
+    possessive, 's and 'd are kept. "ain't" and "y'all" are also kept. Separated endings, as in tokenized texts
+    ("ca n't", "it 's"), follow the same rules. Expansions are in lower case; all other text is unchanged. Prompts are
+    expanded separately.
 
     Use it as a model's first module; it is saved with the model::
 
@@ -59,7 +59,7 @@ class BaseForm(Transformer):
     It takes the arguments of ``Transformer``.
 
     Raises:
-        MissingExtraError: spaCy is not installed (extra ``pos``).
+        MissingExtraError: spaCy is not installed (the ``pos`` extra).
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -86,7 +86,7 @@ def expand_contractions(texts: Iterable[str]) -> Iterator[str]:
         An iterator over the expanded texts.
 
     Raises:
-        MissingExtraError: spaCy is not installed (extra ``pos``).
+        MissingExtraError: spaCy is not installed (the ``pos`` extra).
 
     Example:
         ::
@@ -121,7 +121,7 @@ def _expand(contraction: re.Match[str]) -> str:
 
 
 def _reading(previous: str, ending: str, attached: bool, following: str) -> str | None:
-    """Return the reading of an ending; None if it stays."""
+    """Return the reading of an ending; None to keep it as it is."""
     readings = _readings()
     reading = readings.get(previous + ending)
     if ending in GUESSES:

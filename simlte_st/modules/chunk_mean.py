@@ -1,4 +1,4 @@
-"""Embed long documents with a short encoder, by the mean over their chunks."""
+"""Embed long documents as the mean of their chunks' embeddings."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ ChunkLength = Annotated[int, Interval(ge=3)]
 
 _OWN_KEYS = ("chunk_length", "pooling_mode", "include_prompt", "normalize_chunks", "max_seq_length")
 
-_GPU_PASS = (32768, 4096)  # like CPU_PASS, but larger, because small passes waste a GPU
+_GPU_PASS = (32768, 4096)  # like CPU_PASS, but larger, because small passes underuse a GPU
 
 
 class ChunkMean(Transformer):
     """``Transformer`` and ``Pooling`` in one, for documents of any length: the mean embedding of their chunks.
 
     A document that fits in one chunk gets the encoder's embedding. A longer one is split into chunks, each encoded with
-    its own special tokens and, if there is one, the prompt. In the mean, a chunk's weight is its number of tokens
-    without special tokens and prompt. The module can be trained end to end.
+    its own special tokens and any prompt. Each chunk's weight in the mean is its number of tokens, excluding special
+    tokens and the prompt. The module can be trained end to end.
 
     Convert a model with :func:`to_chunk_mean`. After ``import simlte_st``, sentence-transformers loads the result like
     any other model.
@@ -43,7 +43,7 @@ class ChunkMean(Transformer):
             after a text.
         chunk_length: Tokens in a chunk, including special tokens.
         pooling_mode: Mode of ``Pooling`` within a chunk.
-        include_prompt: Whether to pool the tokens of a prompt.
+        include_prompt: Whether to include prompt tokens in the pooling.
         normalize_chunks: Whether to scale chunk embeddings to length 1 before the mean.
         **options: Options of ``Transformer``. ``max_seq_length`` is the number of tokens to read from a document,
             including special tokens; it may exceed the encoder's positions.
@@ -51,7 +51,7 @@ class ChunkMean(Transformer):
     Features:
         Reads ``input_ids`` and ``attention_mask`` ``[B, S]``, padded on either side, or flattened (``cu_seq_lens_q``).
         Writes ``sentence_embedding`` ``[B, d]`` and ``token_embeddings`` ``[B, S, d]``, each token's state in its
-        chunk, which an MLM term can use.
+        chunk, for use in an MLM loss.
 
     Raises:
         ConfigurationError: The prompt leaves no room for text in a chunk.
@@ -128,14 +128,14 @@ class Chunk(NamedTuple):
 
 
 def cut_chunks(starts: Tensor, lengths: Tensor, chunk_length: int, prefix: int = 1) -> list[Chunk]:
-    """Split documents into chunks, and return the chunks, longest first.
+    """Split documents into chunks, and return the longest chunks first.
 
-    A document that fits becomes one chunk. Each chunk of a longer one has the document's first ``prefix`` tokens
-    (``[CLS]`` and the prompt), a stretch of its text, and its last token (``[SEP]``). All stretches except the last
-    have full length.
+    A document that fits becomes one chunk. Each chunk of a longer one consists of the document's first ``prefix``
+    tokens (``[CLS]`` and the prompt), a stretch of its text, and its last token (``[SEP]``). All stretches except the
+    last have full length.
 
     Raises:
-        ConfigurationError: A document needs several chunks, and the prefix leaves no room in them.
+        ConfigurationError: A document needs several chunks, but the prefix leaves no room for text in them.
     """
     room = chunk_length - prefix - 1
     chunks = []
@@ -146,8 +146,8 @@ def cut_chunks(starts: Tensor, lengths: Tensor, chunk_length: int, prefix: int =
             continue
         if room <= 0:
             raise ConfigurationError(
-                f"A prompt of {prefix - 1} tokens leaves no room in chunks of {chunk_length}: use longer chunks or a "
-                "shorter prompt."
+                f"A prompt of {prefix - 1} tokens leaves no room in {chunk_length}-token chunks: use longer chunks or "
+                "a shorter prompt."
             )
         stretches = tokens[prefix:-1].split(room)
         for number, stretch in enumerate(stretches):
@@ -167,10 +167,10 @@ def to_chunk_mean(
 
     Args:
         model: A model of ``Transformer``, ``Pooling`` with a single mode, and optionally ``Normalize``; or one that
-            already reads in chunks. It does not change.
+            already reads in chunks. It is not modified.
         max_length: Tokens to read from a document, including special tokens. You can change the result's
             ``max_seq_length`` at any time.
-        chunk_length: Tokens in a chunk, including special tokens; None for as many as the model reads now.
+        chunk_length: Tokens in a chunk, including special tokens; None for the model's current limit.
 
     Returns:
         The new model, with copied weights, on the same device and in the same dtype and mode.

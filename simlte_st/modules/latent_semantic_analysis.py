@@ -1,4 +1,4 @@
-"""Reject models of version 0.1, whose module :class:`~simlte_st.modules.token_table.TokenTable` has replaced."""
+"""Reject version 0.1 models, whose module was replaced by :class:`~simlte_st.modules.token_table.TokenTable`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from simlte_st.errors import ModelError
 
 
 class LatentSemanticAnalysis(Module):
-    """Raise an error that says how to convert a model of version 0.1."""
+    """Raise an error that explains how to convert a version 0.1 model."""
 
     @classmethod
     def load(cls, *args: object, **options: object) -> NoReturn:
         """Raise a ModelError."""
         raise ModelError(
-            "it ends with a latent semantic analysis of version 0.1. Delete the last entry of its modules.json, and "
+            "it ends with a latent semantic analysis from version 0.1. Delete the last entry in its modules.json, and "
             "repeat the analysis: simlte convert FOLDER --lsa DOCUMENTS --output NEW"
         )

@@ -12,23 +12,24 @@ from simlte_st.arguments import Count, check_arguments
 from simlte_st.modules.base import WeightedPooling
 
 POWER = 0.25
-"""Decay of the weights. Of 0, .25, .5 and 1, the middle two were equally good and best on seven data sets."""
+"""Decay of the weights. Of 0, .25, .5 and 1, the middle two tied for best on seven data sets."""
 
 FLAT = 64
-"""Number of first tokens with equal weight: sentences and most paragraphs get the plain mean."""
+"""Number of initial tokens with equal weight, so that sentences and most paragraphs get the plain mean."""
 
 
 class PositionPooling(WeightedPooling):
-    """Replace ``Pooling`` by a weighted mean of token embeddings in which later tokens have less weight.
+    """Replace ``Pooling`` with a weighted mean of token embeddings in which later tokens have less weight.
 
-    Authors first say what a document is about. The n-th token has the weight ``max(1, n / flat) ** -power``. Texts of
-    up to ``flat`` tokens get the plain mean; the 4,096th token of a document has .35 of the first token's weight.
+    The beginning of a document usually says what it is about. The n-th token has the weight
+    ``max(1, n / flat) ** -power``. Texts of up to ``flat`` tokens get the plain mean; the 4,096th token of a document
+    has .35 of the first token's weight.
 
     Args:
         embedding_dimension: Dimension d of the token embeddings and of the sentence embedding.
         power: Decay of the weights; 0 gives the plain mean.
-        flat: Number of first tokens with equal weight.
-        include_prompt: Whether to pool and count the tokens of a prompt.
+        flat: Number of initial tokens with equal weight.
+        include_prompt: Whether to include prompt tokens in the pooling and in the count.
 
     Features:
         See :class:`~simlte_st.modules.base.WeightedPooling`.

@@ -1,4 +1,4 @@
-"""The Star Transformer with adaptively sparse attention: pooling of long texts in linear time (AST)."""
+"""The Star Transformer with adaptively sparse attention, which pools long texts in linear time (AST)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from simlte_st.extras import require
 from simlte_st.modules.base import WeightedPooling
 
 MIN_ALPHA = 1.01
-"""For a smaller alpha, the gradient, which divides by the square of alpha - 1, becomes imprecise."""
+"""Smallest alpha. Below it, the gradient, which divides by the square of alpha - 1, becomes imprecise."""
 
 BISECTIONS = 16
-"""Bisection steps of entmax: 16 find the threshold to 2e-5, in an interval of length 1; the sum stays 1."""
+"""Bisection steps of entmax. In an interval of length 1, 16 steps find the threshold to 2e-5; the sum stays 1."""
 
 
 class AdaptiveAttention(nn.Module):
@@ -50,7 +50,7 @@ class AdaptiveAttention(nn.Module):
         return heads
 
     def directions(self, layer: nn.Linear, vectors: Tensor) -> Tensor:
-        """Return :meth:`split` with each head scaled to length 1."""
+        """Project and split vectors with :meth:`split`, and scale each head to length 1."""
         return functional.normalize(self.split(layer, vectors), dim=-1)
 
     def weights(self, scores: Tensor, mask: Tensor) -> Tensor:
@@ -61,9 +61,9 @@ class AdaptiveAttention(nn.Module):
 
 
 class StarTransformer(WeightedPooling):
-    """Replace ``Pooling`` by a Star Transformer, which pools in linear time (AST, section 3.5).
+    """Replace ``Pooling`` with a Star Transformer, which pools in linear time (AST, section 3.5).
 
-    The states h start as the token embeddings, the relay s as their mean. In each round every state attends to its
+    The states h start as the token embeddings, and the relay s as their mean. In each round every state attends to its
     window and the relay, ``C_i = [h_(i-c); ..; h_(i+c); s]`` (Eq. 5 and 6); then the relay attends to the new states.
     The sentence embedding is ``(max(H) + s) / 2``. Attention uses cosines and alpha-entmax instead of softmax, so that
     tokens can have a weight of exactly 0; see :class:`AdaptiveAttention`.
@@ -77,8 +77,8 @@ class StarTransformer(WeightedPooling):
         heads: Number of heads of both attentions; must divide d.
         window: Number of neighbours c on each side.
         rounds: Number of rounds T.
-        include_prompt: Whether to pool the tokens of a prompt.
-        seed: Seed of the initial weights; the global random state does not change.
+        include_prompt: Whether to include prompt tokens in the pooling.
+        seed: Random seed of the initial weights; the global random state is not changed.
 
     Features:
         See :class:`~simlte_st.modules.base.WeightedPooling`; ``token_attention`` is the relay's attention in the last
@@ -86,7 +86,7 @@ class StarTransformer(WeightedPooling):
 
     Raises:
         ConfigurationError: A size is not positive, or ``heads`` does not divide d.
-        MissingExtraError: entmax is not installed (extra ``ast``).
+        MissingExtraError: entmax is not installed (the ``ast`` extra).
 
     Example:
         ::
@@ -166,7 +166,7 @@ class StarTransformer(WeightedPooling):
         keys = attention.directions(attention.key, states)
         scores = torch.einsum("bhd,bshd->bhs", query, keys)
         weights = attention.weights(scores, mask[:, None])
-        pooled = weights @ states  # weighting first saves projecting every state
+        pooled = weights @ states  # weighting first avoids projecting every state
         value = attention.value.weight.float().unflatten(0, (self.heads, -1))
         return torch.einsum("bhd,hvd->bhv", pooled, value).float().flatten(-2), weights
 

@@ -12,21 +12,22 @@ from simlte_st.arguments import Count, Positive, Seed, check_arguments
 from simlte_st.modules.base import WeightedPooling
 
 BLOCK = 1 << 22
-"""Maximum number of attention scores in memory, but at least those of one query."""
+"""Maximum number of attention scores in memory at once, but at least those of one query."""
 
 VARIANCE = 0.02
-"""Variance of the initial weights, uniform around 0 (TA-SBERT, section IV-A)."""
+"""Variance of the initial weights, which are uniform around 0 (TA-SBERT, section IV-A)."""
 
 
 class TokenAttention(WeightedPooling):
-    r"""Replace ``Pooling`` by a mean of token embeddings E with learned weights (TA-SBERT, Eq. 1 to 4).
+    r"""Replace ``Pooling`` with a mean of token embeddings E with learned weights (TA-SBERT, Eq. 1 to 4).
 
     ``Q = E Wq``, ``K = E Wk``, ``T = E Wt``; ``A = softmax(Q K' / sqrt(d))``; ``O = softmax(A T / sqrt(s_max))``, one
-    weight per token; ``V = sum O * E``. Both softmaxes exclude padding. ``A`` is computed in blocks of rows, and again
-    for the gradient: memory grows linearly with the length, time quadratically.
+    weight per token; ``V = sum O * E``. Both softmaxes exclude padding. ``A`` is computed in blocks of rows, and
+    recomputed for the gradient, so that memory grows linearly with the length and time quadratically.
 
     The paper's temperature, ``0 < s <= 128``, depends on the input's length. Here it is a constant, the length of the
-    longest training text, so that an embedding does not depend on its batch. A larger one is closer to a plain mean.
+    longest training text, so that an embedding does not depend on its batch. A larger value brings the result closer to
+    a plain mean.
 
     The paper's learning rate is 2e-5 for the encoder and 3e-5 for all other parameters, including those of the losses:
     pass ``learning_rate_mapping={r"^(?!.*\b(model|sentence_embedder)\.0\.)": 3e-5}`` to
@@ -35,9 +36,9 @@ class TokenAttention(WeightedPooling):
 
     Args:
         embedding_dimension: Dimension d of the token embeddings and of the sentence embedding.
-        s_max: Temperature.
-        include_prompt: Whether to pool the tokens of a prompt.
-        seed: Seed of the initial weights; the global random state does not change.
+        s_max: Temperature of the second softmax.
+        include_prompt: Whether to include prompt tokens in the pooling.
+        seed: Random seed of the initial weights; the global random state is not changed.
 
     Features:
         See :class:`~simlte_st.modules.base.WeightedPooling`; ``token_attention`` holds the weights O.
@@ -68,7 +69,7 @@ class TokenAttention(WeightedPooling):
             self.add_module(name, layer)
 
     def pool(self, embeddings: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Return V and O."""
+        """Return the sentence embeddings V and the weights O."""
         weights = self.token_weights(embeddings, mask)
         return torch.einsum("bs,bsd->bd", weights, embeddings.float()), weights
 

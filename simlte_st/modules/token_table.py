@@ -1,4 +1,4 @@
-"""Extend an encoder's embedding by the mean of a second vector per token."""
+"""Extend an encoder's embedding with the mean of the vectors in a token table."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from simlte_st.compat import Features
 from simlte_st.modules.base import SavedModule, repad_features
 
 WEIGHT, FULL = 0.5, 512
-"""The second part's share in long texts, and the length of a long text in tokens. Chosen on ten data sets, also for
-static models, where shares of .4 to .6 differ by at most half a point. A constant share costs encoders 2 to 10 points
-on STS-B; one that grows with the length costs nothing."""
+"""The second part's share in long texts, and the length in tokens at which a text is long. Both were chosen on ten data
+sets, also for static models, where scores for shares of .4 to .6 differ by at most half a point. A constant share costs
+encoders 2 to 10 points on STS-B; one that grows with the length costs nothing."""
 
 
 class TokenTable(SavedModule):
     """Append the mean of a text's vectors in a token table to its embedding.
 
     A pretrained encoder does not know which words distinguish a user's documents; a table of token vectors from a
-    latent semantic analysis of these documents does (:func:`~simlte_st.models.lsa.append_lsa`). The cosine of two long
+    latent semantic analysis of those documents does (:func:`~simlte_st.models.lsa.append_lsa`). The cosine of two long
     texts becomes a mixture: ``1 - weight`` of the encoder's and ``weight`` of the table's. In a text of fewer than 512
     tokens the weight is proportionally smaller. The table covers the tokens that the encoder reads, without prompts.
 
-    It separates style, period and kind, sometimes much better than the encoder, but adds hardly anything on topics
-    (``benchmarks/results/models.md``).
+    The table separates documents by style, period and type, sometimes much better than the encoder does, but adds
+    hardly anything for topics (``benchmarks/results/models.md``).
 
     Args:
         embedding_dimension: Dimension d of the incoming sentence embedding; a longer one is truncated to d numbers.
@@ -35,7 +35,7 @@ class TokenTable(SavedModule):
         weight: The table's share in the cosine of long texts, 0 to 1.
 
     Attributes:
-        table: Token vectors ``[V, k]``, float32. Tokens whose vector begins with 0 do not count.
+        table: Token vectors ``[V, k]``, float32. Tokens whose vector begins with 0 are ignored.
 
     Features:
         Extends ``sentence_embedding`` ``[B, d]`` to ``[B, d + k]`` in its dtype. Reads ``input_ids`` and
@@ -62,7 +62,7 @@ class TokenTable(SavedModule):
 
     @classmethod
     def of(cls, table: Tensor, embedding_dimension: int) -> Self:
-        """Return a module with this table, for embeddings of d numbers."""
+        """Return a module with a given table, for d-dimensional embeddings."""
         module = cls(embedding_dimension, *table.shape)
         module.table = table
         return module

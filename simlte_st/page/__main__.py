@@ -1,6 +1,6 @@
-"""The script that Streamlit runs for each interaction, with the arguments of :func:`show_page` as JSON.
+"""The script that Streamlit runs on each interaction; it gets the arguments of :func:`show_page` as JSON.
 
-Streamlit puts this folder first on ``sys.path``, so no file here may have the name of another module.
+Streamlit puts this folder first on ``sys.path``, so no file here may share its name with another module.
 """
 
 import json
@@ -8,4 +8,5 @@ import sys
 
 from simlte_st.page.search_page import show_page
 
-show_page(**json.loads(sys.argv[1]))
+if __name__ == "__main__":  # a process that encodes for it must not show it again
+    show_page(**json.loads(sys.argv[1]))

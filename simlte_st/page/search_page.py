@@ -1,6 +1,6 @@
 """The search page: a form, the hits, and a dialog with a document and its nearest neighbours.
 
-The functions that return HTML escape every text of a document or a query.
+Functions that return HTML escape all text from documents and queries.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from simlte_st.search import Hit, Index
 from simlte_st.search.hits import TOP_K, Mode, shorten
 
 MAX_TEXT = 600
-"""Maximum number of characters of a document's beginning or best passage in a hit."""
+"""Maximum number of characters that a hit shows of a document's beginning or best passage."""
 
-COSINE = "Similarity in meaning: 1 is the same, about 0 is unrelated. The scale depends on the model."
-BM25 = "Weight of the query's words in the text; rare words count more. The scale depends on the query."
+COSINE = "Similarity in meaning, from about 0 (unrelated) to 1 (identical). The scale depends on the model."
+BM25 = "Match with the query's words; rare words count more. The scale depends on the query."
 
 _MAX_VALUE = 120  # characters of a metadata value
 _SIGN = re.compile(r"[!-/:-@\[-`{-~]")
@@ -36,7 +36,7 @@ _ADDRESS = re.compile(r"(https?://[^\s<>\"']+)")
 
 @st.cache_resource(show_spinner=False)
 def open_index(folder: str, model: str | None) -> tuple[Index, threading.Lock]:
-    """Open an index and load its model once per process, with a lock for one interaction at a time."""
+    """Open an index and load its model once per process, with a lock that admits one interaction at a time."""
     return Index.open(folder, model).load(), threading.Lock()
 
 
@@ -109,7 +109,7 @@ class Page:
         return document_title((metadata or {}).get(self.titles or ""), text)
 
     def show_document(self) -> None:
-        """Show the open document with its explanation, and its nearest neighbours."""
+        """Show the open document with its explanation and its nearest neighbours."""
         trail = self.state.trail
         if not trail:
             st.rerun()  # closes the dialog
@@ -141,11 +141,11 @@ def show_page(folder: str, model: str | None = None) -> None:
 
     Args:
         folder: Folder of the index.
-        model: Model of the index, if it has been moved.
+        model: Name or folder of the index's model, if it has moved.
     """
     st.set_page_config(page_title=f"simlte: {Path(folder).resolve().name}", layout="wide")
     st.html(f"<style>{files('simlte_st.page').joinpath('style.css').read_text(encoding='utf-8')}</style>")
-    # A website could point its own name to this machine; the browser would then let it read the page.
+    # DNS rebinding: a website could point its own name at this machine, and the browser would let it read the page.
     host = urlsplit(f"//{st.context.headers.get('Host', 'localhost')}").hostname
     try:
         if host not in ("localhost", "127.0.0.1"):
@@ -178,7 +178,7 @@ def _mark_words(text: str, words: Sequence[str]) -> str:
     word = rf"(?<!\w)(?:{'|'.join(map(re.escape, words))})(?!\w)"
     html = ""
     for number, part in enumerate(_ADDRESS.split(text)):
-        repeated = rf"(?:.*{word})?" if number % 2 else ""  # all words of an address get one mark
+        repeated = rf"(?:.*{word})?" if number % 2 else ""  # one mark for all words in a URL
         pieces = re.split(rf"(?i)({word}{repeated})", part)
         html += "".join(f"<b>{escape(piece)}</b>" if place % 2 else escape(piece) for place, piece in enumerate(pieces))
     return html
@@ -203,7 +203,7 @@ def as_label(text: str) -> str:
 def hit_html(hit: Hit, rank: int, title: str | None = None) -> str:
     """Return a hit as HTML: rank, id, scores, metadata, beginning or best passage, and explanation.
 
-    The column of titles, ``title``, is left out of the metadata.
+    The title column, ``title``, is omitted from the metadata.
     """
     words = [word for word, _ in hit.words]
     text = shorten(hit.passage or hit.beginning, MAX_TEXT)

@@ -1,1 +1,1 @@
-"""Read documents from any source, and report what was read and skipped."""
+"""Read documents from any source, and report how many were read and skipped."""

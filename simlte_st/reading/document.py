@@ -1,4 +1,4 @@
-"""Documents: their sentences, words, ids, titles and metadata columns."""
+"""Documents, with their sentences, words, ids, titles and metadata columns."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from simlte_st.errors import DataError
 from simlte_st.files import valid_unicode
 
 LONGEST_WORD = 24
-"""Maximum length of a word in characters; a longer run without white space counts as several words."""
+"""Maximum length of a word in characters; a longer run of non-white space counts as several words."""
 
 LONG = 280
-"""Median number of words above which a static model matches an adapted encoder. It equals 360 tokens: the static model
-was ahead on data sets with 428 tokens or more, and behind on those with 298 or fewer."""
+"""Median number of words above which a static model matches an adapted encoder. It is about 360 tokens: the static
+model led on data sets with a median of 428 tokens or more, and trailed on those with 298 or fewer."""
 
 SAMPLE_CHARACTERS = 1_000_000
-"""Characters in the sample of first documents; Punkt learns from it in a few seconds."""
+"""Characters in the sample of first documents, from which Punkt learns in a few seconds."""
 
 Kind = Literal["number", "date", "category", "text"]
 
 CLASSES = 100
-"""Maximum number of distinct values in a category column."""
+"""Maximum number of distinct values in a categorical column."""
 
 TITLES = ("title", "headline", "subject", "name")
 """Default title columns, in order of preference."""
@@ -41,28 +41,32 @@ T = TypeVar("T")
 
 
 class ArrowStream(Protocol):
-    """A table of pandas, polars or pyarrow: anything with the Arrow PyCapsule interface."""
+    """A pandas, polars or pyarrow table, or any other object with the Arrow PyCapsule interface."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Export the rows."""
+        """Export the rows as an Arrow stream."""
+
+
+class DocumentShards(Protocol):
+    """A source in shards, as ``read_documents(stream=True)`` returns it."""
+
+    def events(self, shard: int, row: int) -> Iterator[Any]:
+        """Read a shard from a row on."""
 
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from simlte_st.reading.documents import Shards
-    from simlte_st.reading.reader import DocumentReader
-
     Place: TypeAlias = str | os.PathLike[str]
-    Records: TypeAlias = Iterable[Place | Mapping[str, Any] | "Document"]
-    DocumentSource: TypeAlias = Place | Records | ArrowStream | DocumentReader | Shards
+    Records: TypeAlias = Iterable[Place | Mapping[str, Any] | "Document"]  # a DocumentReader, too
+    DocumentSource: TypeAlias = Place | Records | ArrowStream | DocumentShards
 else:
     DocumentSource = Any
-"""Anything that :func:`~simlte_st.data.read_documents` takes or returns; it checks the type at run time."""
+"""Anything that :func:`~simlte_st.data.read_documents` accepts or returns; types are checked at run time."""
 
 
-# Scripts without spaces, as in words/languages.py: each character with its marks is a word, as in BERT's pre-tokenizer.
-# These are Unicode blocks because re with blocks is four times as fast as regex with scripts.
+# Scripts without spaces, as in words/languages.py; each character with its marks is a word, as in BERT's pre-tokenizer.
+# Listed as Unicode blocks, because re with blocks is four times as fast as regex with scripts.
 _UNSPACED = (
     "\u2e80-\u2fff\u3005-\u3007\u3021-\u3029\u3038-\u303b\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\uff66-\uff9f\U00016fe2-\U00016ff6\U0001aff0-\U0001b16f\U00020000-\U00033fff"  # Han and kana
@@ -76,18 +80,18 @@ _BOOLEANS = {"true": "True", "false": "False"}
 _WORD = re.compile(rf"[{_UNSPACED}][{_MARKS}]*|[^\s{_UNSPACED}]{{1,{LONGEST_WORD}}}")
 _TITLE_LENGTH = 120
 _TITLE_LETTERS = 10
-_MIN_SHARE = 0.9  # of numbers or dates in a column of this type; the rest are errors such as "n/a"
+_MIN_SHARE = 0.9  # minimum share of numbers or dates in a column of that type; the rest are errors such as "n/a"
 _VALUE_LENGTH = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document of a source.
+    """A document from a source.
 
     Attributes:
-        id: Unique id of the document in its corpus.
-        text: The text; not empty, and not only white space.
-        label: The class, if a label column was named; training never uses it.
+        id: The document's id, unique in its corpus.
+        text: The text, which contains more than white space.
+        label: The class, if a label column was named; never used in training.
         split: The benchmark split (``"train"``, ``"validation"`` or ``"test"``), if the source has one.
         metadata: The values of the source's other columns, unchanged, if requested.
     """
@@ -104,9 +108,9 @@ class SegmentedDocument:
     """A document split into sentences, from which views are drawn.
 
     Attributes:
-        id: The document's id. Views depend on (seed, epoch, id), so the same id gives the same views.
-        sentences: The sentences in order; none is empty.
-        paragraphs: Index of each paragraph's first sentence, ascending from 0.
+        id: The document's id. Views are determined by (seed, epoch, id), so the same id gives the same views.
+        sentences: The sentences in order, none of them empty.
+        paragraphs: Index of each paragraph's first sentence, in ascending order, starting with 0.
         tokens: Number of model tokens in each sentence, without special tokens; an estimate if there is no tokenizer.
     """
 
@@ -124,25 +128,25 @@ def word_spans(text: str) -> list[tuple[int, int]]:
     """Return the words of a text as ``(start, stop)`` character offsets.
 
     A word is a run of up to :data:`LONGEST_WORD` characters without white space. In scripts without spaces, each
-    character with its marks is a word.
+    character with its marks counts as a word.
     """
     return [match.span() for match in _WORD.finditer(text)]
 
 
 def count_words(text: str) -> int:
-    """Return the number of words that :func:`word_spans` finds."""
+    """Return the number of words found by :func:`word_spans`."""
     return len(_WORD.findall(text))
 
 
 def median_words(texts: Iterable[str]) -> float:
-    """Return the median number of words in the texts."""
+    """Return the median number of words per text."""
     return statistics.median(map(count_words, texts))
 
 
 def peek(items: Iterable[T], size: Callable[[T], int], limit: int = SAMPLE_CHARACTERS) -> tuple[list[T], Iterator[T]]:
     """Return the first items of a stream, up to a total size of ``limit``, and the whole stream.
 
-    With it, Punkt can learn from the beginning of a corpus that can only be read once.
+    This lets Punkt learn from the beginning of a corpus that can only be read once.
     """
     iterator = iter(items)
     first: list[T] = []
@@ -156,17 +160,17 @@ def peek(items: Iterable[T], size: Callable[[T], int], limit: int = SAMPLE_CHARA
 
 
 def content_id(text: str) -> str:
-    """Return an id made from a text: 16 hexadecimal digits of its BLAKE2b hash."""
+    """Return an id derived from a text: 16 hexadecimal digits of its BLAKE2b hash."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 def text_key(text: str) -> int:
-    """Return the hash of :func:`content_id` as a signed 64-bit integer."""
+    """Return the hash computed by :func:`content_id`, as a signed 64-bit integer."""
     return int.from_bytes(bytes.fromhex(content_id(text)), "big", signed=True)
 
 
 class UntypedText(str):
-    """A value from a source without types; it may represent a number or a date."""
+    """A value from an untyped source, which may represent a number or a date."""
 
     __slots__ = ()
 
@@ -174,12 +178,12 @@ class UntypedText(str):
 def to_name(value: object) -> str | None:
     """Return an id or a label as text; None if it is missing.
 
-    Whole floats are written as integers, because a missing value turns a column of integers into floats. Text is
-    normalised to NFC, because macOS writes decomposed names. In sources without types, ``1.0`` becomes ``1`` and
-    ``TRUE`` becomes ``True``.
+    Whole floats become integers, because a missing value turns a column of integers into floats. Text is normalised to
+    NFC, because macOS writes decomposed names. In untyped sources, ``1.0`` becomes ``1`` and ``TRUE`` becomes
+    ``True``.
     """
     if value is None or (isinstance(value, float) and math.isnan(value)) or type(value).__name__ == "NAType":
-        return None  # NAType is pandas'
+        return None  # pandas.NA is of type NAType
     if hasattr(value, "item") and not isinstance(value, str):  # a numpy scalar
         value = value.item()
     if isinstance(value, (float, decimal.Decimal)) and math.isfinite(value) and value == int(value):
@@ -200,15 +204,15 @@ def to_nfc(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of the source, with its type."""
+    """A column of a source, with its type."""
 
     name: str
     kind: Kind
     values: Sequence[object]  # None if missing
-    numbers: Sequence[float | None]  # dates are seconds since 1970; None for other values
+    numbers: Sequence[float | None]  # dates as seconds since 1970; None for values of other types
 
     def short_values(self) -> list[str]:
-        """Return the values as text of limited length; missing values are empty."""
+        """Return the values as shortened text; missing values are empty."""
         return ["" if value is None else _shorten(str(value), _VALUE_LENGTH) for value in self.values]
 
     def to_arrow(self) -> pyarrow.Array:
@@ -222,7 +226,7 @@ class Column:
 
 
 def collect_columns(documents: Sequence[Document]) -> list[Column]:
-    """Return the columns of documents, in order of first occurrence."""
+    """Return the metadata columns of documents, in order of first occurrence."""
     names = dict.fromkeys(name for document in documents for name in document.metadata or {})
     return [infer_column(name, [(document.metadata or {}).get(name) for document in documents]) for name in names]
 
@@ -235,18 +239,18 @@ def document_titles(documents: Sequence[Document], columns: Sequence[Column], na
 
 
 def title_column(names: Sequence[str], name: str | None = None) -> str | None:
-    """Return the title column: the named one, or one of :data:`TITLES`, or None."""
+    """Return the title column: the named column, one from :data:`TITLES`, or None."""
     if name is None:
         return next((column for title in TITLES for column in names if column.lower() == title), None)
     if name not in names:
-        raise DataError(f"title={name!r}: there is no such column. The columns are: {', '.join(names) or 'none'}.")
+        raise DataError(f"title={name!r}: no such column. The columns are: {', '.join(names) or 'none'}.")
     return name
 
 
 def document_title(value: object, text: str) -> str:
     """Return the title of a document: its value in the title column, or the first line of its text.
 
-    Short lines, such as "Hello,", are joined with the next line.
+    A short line, such as "Hello,", is joined with the next line.
     """
     title = "" if value is None else " ".join(str(value).split())
     lines = [] if title else text.lstrip()[: 2 * _TITLE_LENGTH].split("\n")
@@ -258,7 +262,7 @@ def document_title(value: object, text: str) -> str:
 
 
 def infer_column(name: str, values: Sequence[object]) -> Column:
-    """Determine the type of a column from its values."""
+    """Infer a column's type from its values."""
     values = [None if _is_missing(value) else value for value in values]
     present = [value for value in values if value is not None]
     converters: dict[Kind, Callable[[object], float | None]] = {"number": _number, "date": _seconds}
@@ -287,7 +291,7 @@ def _number(value: Any) -> float | None:
 
 
 def _seconds(value: object) -> float | None:
-    """Return a date or an ISO 8601 text as seconds since 1970; without a time zone, UTC is assumed."""
+    """Return a date or an ISO 8601 text as seconds since 1970; naive times are taken as UTC."""
     try:
         moment = datetime.fromisoformat(value) if isinstance(value, str) else value
         if isinstance(moment, date) and not isinstance(moment, datetime):

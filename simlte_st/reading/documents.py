@@ -1,4 +1,4 @@
-"""Read documents from any source, one by one or in shards."""
+"""Read documents from any source, one at a time or in shards."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _ROWS = 64
-"""Rows read at a time; ``datasets`` would read a whole parquet row group, which may be the whole file."""
+"""Rows to read at a time; ``datasets`` would read a whole parquet row group, possibly the whole file."""
 
 KINDS = (
-    "parquet files (a path, a folder, a pattern, or an address that fsspec knows, such as s3://bucket/*.parquet or "
+    "parquet files (a path, a folder, a pattern, or an address supported by fsspec, such as s3://bucket/*.parquet or "
     "hf://datasets/OWNER/NAME/*.parquet), several of these, hub:NAME, or a datasets.IterableDataset"
 )
-"""Description of the sources of :func:`open_shards`."""
+"""Description of the sources accepted by :func:`open_shards`."""
 
 
 @overload
@@ -63,54 +63,54 @@ def read_documents(
     max_characters: Count = 20_000_000,
     stream: bool = False,
 ) -> DocumentReader | Shards:
-    """Read documents, one by one.
+    """Read documents, one at a time.
 
-    Unusable rows and files are skipped and counted in the reader's report.
+    Unusable rows and files are skipped, and the reader's report counts them.
 
     Args:
-        source: A folder of files with one document each (including subfolders; the id is the path inside the folder),
-            or one such file, or any other text file; a table file; ``hub:NAME``, ``hub:NAME:SPLIT`` or
+        source: A folder of files, including subfolders, with one document per file (the path inside the folder is its
+            id); a single such file or any other text file; a table file; ``hub:NAME``, ``hub:NAME:SPLIT`` or
             ``hub:NAME:CONFIG:SPLIT`` for a data set on the Hugging Face Hub; a ``datasets.Dataset`` or
             ``IterableDataset``; a pandas or polars ``DataFrame`` or a ``pyarrow.Table``; an iterable of strings, of
-            mappings, or of :class:`Document`, which keep their id, label and split; or a list of paths and ``hub:``
-            names, read one after the other. A reader is returned unchanged. :data:`simlte_st.reading.formats.FORMATS`
+            mappings, or of :class:`Document` objects, which keep their id, label and split; or a list of paths and
+            ``hub:`` names, read in order. A reader is returned unchanged. :data:`simlte_st.reading.formats.FORMATS`
             lists the file formats. Text, Markdown, e-mails, notebooks, HTML, XML, PDF, DOCX, ODT, RTF and EPUB hold one
             document each. JSON (an array of objects or strings, or JSON lines), CSV, TSV and mailboxes, optionally
             compressed with gzip or Zstandard, and parquet are tables. HTML, XML, PDF, DOCX, ODT, RTF and EPUB need the
-            extra ``documents``; without it, such files in a folder are skipped and counted. With several sources,
-            generated ids contain the source, with as many folders as distinguish it: ``b.csv:17``,
+            "documents" extra; without it, such files in a folder are skipped and counted. With several sources,
+            generated ids start with the source's name, and with parent folders if names repeat: ``b.csv:17``,
             ``folder/a.txt``.
-        text_column: Column of the text, or its path in a struct, such as ``article.body`` (default: text; otherwise the
+        text_column: Column of text, or its path in a struct, such as ``article.body`` (default: text; otherwise the
             first of content, body, document, article, abstract, full_text, raw and message; otherwise the only column
-            of strings, or the one with by far the longest). The second of two columns with one name is ``NAME_2``.
-        id_column: Column of the ids, or its path (default: id, doc_id, document_id or _id; otherwise the row number
-            from 0, or the text's hash, for texts outside tables and in an index). A second document with the same id
-            gets the suffix ``#2``.
-        label_column: Column of the classes, or its path; read only when named. For e-mails, one of subject, sender,
-            recipients and date; for files in folders such as ``year=2020``, ``year``.
+            of strings, or the one with by far the longest). If two columns share a name, the second is ``NAME_2``.
+        id_column: Column with the ids, or its path (default: id, doc_id, document_id or _id; otherwise the row number
+            from 0, or a hash of the text for texts outside tables and in an index). The second document with an id gets
+            the suffix ``#2``.
+        label_column: Column with the classes, or its path; not read by default. For e-mails, it can be subject, sender,
+            recipients or date; for files in folders such as ``year=2020``, it can be ``year``.
         encoding: Encoding of text, JSON, CSV and HTML files that are not valid UTF-8. A byte order mark, or the
-            encoding that an HTML file declares, takes precedence.
+            encoding declared in an HTML file, takes precedence.
         limit: Maximum number of documents to read (default: all).
-        mails: Parse raw e-mails: text files, files without a known suffix, and texts that begin with e-mail headers.
+        mails: Parse as e-mails any texts, text files and files with an unknown suffix that begin with e-mail headers.
         drop_quotes: Remove quoted text and signatures from e-mails.
-        html: Convert texts with HTML tags, such as tickets in a table, to the text that a browser shows.
-        metadata: Keep the values of all other columns, including the label, as the documents' metadata. Folders such
-            as ``year=2020`` count as columns.
+        html: Convert texts with HTML tags, such as support tickets in a table, to the text that a browser would show.
+        metadata: Keep the values of all other columns, including the label, as each document's metadata. A folder such
+            as ``year=2020`` counts as a column.
         max_characters: Maximum length of a text in characters; longer texts are skipped and counted.
         stream: Read shards in random order without storing them, to train on a corpus larger than the disk. The source
             must be parquet files (also at an address such as ``s3://bucket/*.parquet``), ``hub:NAME`` or a
             ``datasets.IterableDataset``.
 
     Returns:
-        A reader. Iterate over it to get the documents, any number of times; its ``report`` counts what was read. With
-        ``stream=``, the :class:`~simlte_st.reading.documents.Shards` for :func:`~simlte_st.train`.
+        A reader. Iterate over it for the documents, as often as needed; its ``report`` counts those read and skipped.
+        With ``stream=True``, the :class:`~simlte_st.reading.documents.Shards` for :func:`~simlte_st.train`.
 
     Raises:
         DataError: The source does not exist or is not supported, or the encoding is unknown. Iterating also raises it
             for missing columns and damaged files, and ``EmptyCorpusError`` if no document is usable.
-        MissingExtraError: The file needs the extra ``documents``, which is not installed.
+        MissingExtraError: The file needs the "documents" extra, which is not installed.
         ConfigurationError: An argument is out of range, a reader is passed with other arguments, or an argument does
-            not work with ``stream=``.
+            not work with ``stream=True``.
     """
     reading = Reading(
         text_column=text_column, id_column=id_column, label_column=label_column, encoding=encoding, limit=limit,
@@ -124,7 +124,7 @@ def read_documents(
 
 
 def list_documents(source: DocumentSource) -> list[Document]:
-    """Return all documents of a source, and log what could not be used."""
+    """Return all documents from a source, and log which rows and files were skipped or repaired."""
     reader = read_documents(source)
     documents = list(reader)
     if reader.report.skipped:
@@ -134,34 +134,34 @@ def list_documents(source: DocumentSource) -> list[Document]:
 
 @dataclass(frozen=True)
 class Shards:
-    """A source of documents in shards; each shard can be read from any row."""
+    """A source of documents in shards, each readable from any row."""
 
     name: str
     dataset: IterableDataset
-    names: Sequence[str]  # of the shards: file names, if they are files
+    names: Sequence[str]  # shard names: for files, the file names
     reading: Reading
-    origin: DocumentSource  # the user's source, to reopen it with other options
+    origin: DocumentSource  # as passed by the user, to reopen it with other options
 
     def with_options(self, **options: Any) -> Shards:
-        """Open the same source with some options of :func:`~simlte_st.data.read_documents` replaced."""
+        """Reopen the source with some options of :func:`~simlte_st.data.read_documents` changed."""
         return open_shards(self.origin, replace(self.reading, **options))
 
     def first(self, limit: int, order: Sequence[int]) -> DocumentReader:
-        """Return a reader of the first documents, with the shards in a given order."""
+        """Return a reader for the first documents, taking the shards in a given order."""
         return DocumentReader(Source(self.name, ShardReader(self, order).events, Reading(limit=limit)))
 
     def events(self, shard: int, row: int) -> Iterator[Event]:
-        """Read a shard from a row."""
+        """Read a shard, starting at a row."""
         name = self.names[shard]
         part = self.dataset.shard(num_shards=len(self.names), index=shard)
         try:
             yield from read_table(dataset_table(part, name, row, _ROWS), self.reading)
         except DataError:
             raise
-        except Exception as error:  # the class depends on the versions of the libraries
+        except Exception as error:  # the class depends on library versions
             if "for FieldRef" in str(error):
                 same = "Multiple" in str(error)
-                problem = "two columns with the same name" if same else "other columns than the first"
+                problem = "two columns with the same name" if same else "columns that differ from the first file's"
                 raise DataError(f"{name} has {problem}: rename one, or read it without stream=.") from None
             raise BrokenSourceError(f"{name} is truncated, corrupt or unreadable ({_error_summary(error)})") from error
 
@@ -169,9 +169,9 @@ class Shards:
 class ShardReader:
     """Read the documents of shards once, in a given order and from a given row.
 
-    Ids are kept even if several documents share one; a document without an id gets the hash of its text. So ids do not
-    depend on earlier documents, and memory does not grow. After every document, ``shard`` is the number of completed
-    shards, and ``row`` the number of rows read from the next one.
+    Ids are kept even if several documents share one; a document without an id gets the hash of its text. Ids therefore
+    do not depend on earlier documents, and memory use stays constant. After every document, ``shard`` is the number of
+    completed shards, and ``row`` the number of rows read from the current shard.
     """
 
     def __init__(self, shards: Shards, order: Sequence[int], shard: int = 0, row: int = 0) -> None:
@@ -179,11 +179,11 @@ class ShardReader:
         self._shards, self._order = shards, order
 
     def __iter__(self) -> Iterator[Document]:
-        """Continue reading."""
+        """Yield documents from the current position on."""
         return iter(DocumentReader(Source(self._shards.name, self.events, self._shards.reading), remember=False))
 
     def events(self) -> Iterator[Event]:
-        """Yield the events of the shards."""
+        """Yield the rows and skips of the shards."""
         while self.shard < len(self._order):
             index = self._order[self.shard]
             for event in self._shards.events(index, self.row):
@@ -197,7 +197,7 @@ class ShardReader:
 
 
 def open_shards(source: DocumentSource, reading: Reading) -> Shards:
-    """Open documents in shards; the first file decides the columns."""
+    """Open documents in shards; the first file determines the columns."""
     columns = {**asdict(Reading()), **reading.named_columns()}
     if refused := [name for name, value in asdict(reading).items() if value != columns[name]]:
         raise ConfigurationError(f"{refused[0]}= does not work with stream=True, which reads the columns of tables.")
@@ -210,7 +210,7 @@ def open_shards(source: DocumentSource, reading: Reading) -> Shards:
 
 def _shard_dataset(dataset: IterableDataset, name: str, reading: Reading, origin: DocumentSource) -> Shards:
     if dataset.features is None:
-        raise DataError(f"{name} has no features: set features= or cast it.")
+        raise DataError(f"{name} has no features: set features= when creating it, or call cast().")
     count = dataset.num_shards
     names = [name] if count == 1 else [f"shard {shard + 1:,} of {count:,} of {name}" for shard in range(count)]
     choose_columns(reading, dataset_table(dataset, name))
@@ -221,16 +221,16 @@ def _shard_parquet(source: DocumentSource, reading: Reading) -> Shards:
     paths = list(source) if isinstance(source, (list, tuple)) else [source]
     places = [os.fspath(path) for path in paths if isinstance(path, (str, os.PathLike))]
     if not places or len(places) < len(paths):
-        raise DataError(f"A {type(source).__name__} cannot be read as a stream. A stream is read from {KINDS}.")
-    for place in places:  # before an import that takes seconds
+        raise DataError(f"A {type(source).__name__} cannot be read as a stream. A stream can be {KINDS}.")
+    for place in places:  # check before importing datasets, which takes seconds
         if not ("://" in place or glob.has_magic(place) or os.path.lexists(place)):
-            raise DataError(f"There is no file or folder {place!r}. A stream is read from {KINDS}.")
-        if os.path.lexists(place) and "::" in os.path.abspath(place):  # which fsspec reads as a chain of addresses
+            raise DataError(f"There is no file or folder {place!r}. A stream can be {KINDS}.")
+        if os.path.lexists(place) and "::" in os.path.abspath(place):  # fsspec would read it as a chain of addresses
             raise DataError(f"{place}: a path with '::' cannot be streamed. Rename it, or read it without stream=.")
     import datasets
 
     name = places[0] if len(places) == 1 else f"{len(places):,} sources"
-    # datasets treats every path as a pattern, so brackets and a leading ~ in existing names must be escaped.
+    # Escape brackets and a leading ~ in existing names: datasets treats every path as a pattern.
     names = [glob.escape(os.path.abspath(place)) if os.path.lexists(place) else place for place in places]
     patterns = [escaped + "/**/*.parquet" * os.path.isdir(place) for place, escaped in zip(places, names, strict=True)]
     options: dict[str, Any] = {"data_files": patterns, "batch_size": _ROWS}
@@ -240,14 +240,14 @@ def _shard_parquet(source: DocumentSource, reading: Reading) -> Shards:
         dataset = builder.as_streaming_dataset("train") if files else None
         if dataset is None or dataset.features is None:
             raise DataError(f"There is no parquet file at {name}.")
-        # Open again with only the needed columns: the others may be most of the bytes.
+        # Reopen with only the needed columns: the unneeded ones may be most of the data.
         table = dataset_table(dataset, files[0])
         columns = list(dict.fromkeys(table.find_column(name) for name in choose_columns(reading, table) if name))
         dataset = datasets.load_dataset_builder("parquet", columns=columns, **options).as_streaming_dataset("train")
     except DataError:
         raise
-    except Exception as error:  # missing, forbidden, offline, without a library, or not a parquet file
-        raise DataError(f"{name} cannot be opened ({_error_summary(error)}). A stream is read from {KINDS}.") from error
+    except Exception as error:  # missing, forbidden, offline, lacking a library, or not a parquet file
+        raise DataError(f"{name} cannot be opened ({_error_summary(error)}). A stream can be {KINDS}.") from error
     return Shards(name, dataset, files, reading, source)
 
 

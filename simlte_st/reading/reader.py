@@ -1,4 +1,4 @@
-"""Turn the rows of a source into documents, and report what was read and skipped."""
+"""Turn a source's rows into documents, and report how many were read, repaired and skipped."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ _EXAMPLE_LENGTH = 200
 
 @dataclass
 class ReadReport:
-    """Counts of what was read from a source; every row is counted."""
+    """Counts of the documents read, repaired and skipped in a source; every row is counted."""
 
     source: str
     documents: int = 0
-    characters: int = 0  # of these documents
+    characters: int = 0  # in these documents
     skipped: dict[str, int] = field(default_factory=dict)  # rows or files without a document, by reason
-    repaired: dict[str, int] = field(default_factory=dict)  # documents, by kind of repair
+    repaired: dict[str, int] = field(default_factory=dict)  # repaired documents, by reason
     ignored: dict[str, int] = field(default_factory=dict)  # unsupported files, by suffix
-    examples: dict[str, list[str]] = field(default_factory=dict)  # the first cases of each reason
-    text_column: str | None = None  # of the last table, like the next two
+    examples: dict[str, list[str]] = field(default_factory=dict)  # the first cases for each reason
+    text_column: str | None = None  # from the last table, like the next two
     id_column: str | None = None
     label_column: str | None = None
-    finished: bool = False  # whether the source was read to its end
+    finished: bool = False  # whether the source was read to the end
     stopped_at: int | None = None  # the limit at which reading stopped
 
     def note(self, counts: dict[str, int], reason: str, where: str, detail: str = "") -> None:
@@ -46,11 +46,11 @@ class ReadReport:
         counts[reason] = counts.get(reason, 0) + 1
         if counts is not self.ignored and len(examples := self.examples.setdefault(reason, [])) < _EXAMPLES:
             example = f"{where}: {detail}" if detail else where
-            # Names come from the data and may be unprintable.
+            # Names come from the data and may contain unprintable characters.
             examples.append(example[:_EXAMPLE_LENGTH].encode("utf-8", "replace").decode("utf-8"))
 
     def summary(self) -> str:
-        """Return a few lines about what was read, skipped, repaired and ignored."""
+        """Return a few lines with the numbers of documents read, skipped, repaired and ignored."""
         line = f"read {format_count(self.documents, 'document')} ({self.characters:,} characters)"
         lines = [line + (f" from the column {self.text_column!r}" if self.text_column else ""), *self.troubles()]
         if self.stopped_at is not None:
@@ -58,7 +58,7 @@ class ReadReport:
         return "\n".join(lines)
 
     def troubles(self, *verbs: str) -> list[str]:
-        """Return lines about what was skipped, repaired and ignored; ``verbs`` selects some of these."""
+        """Return lines about skipped, repaired and ignored rows and files; ``verbs`` selects some of these."""
         lines = []
         for verb in verbs or ("skipped", "repaired", "ignored"):
             counts: dict[str, int] = getattr(self, verb)
@@ -68,10 +68,10 @@ class ReadReport:
                 parts.append(format_reason(reason, number) + (f", first: {examples[0]}" if examples else ""))
             lines += [f"{verb} {sum(counts.values()):,}: {'; '.join(parts)}"] if counts else []
         if not verbs and any(suffix.startswith(".") or suffix == "no suffix" for suffix in self.ignored):
-            hint = "in a folder, tables and other text files are read only when named, such as FOLDER/*.csv"
-            lines.append(hint if self.documents else f"{hint}; documents are read from {PLACES}")
+            hint = "in a folder, tables and other text files are read only when named, for example FOLDER/*.csv"
+            lines.append(hint if self.documents else f"{hint}; the source can be {PLACES}")
         if not verbs and any(":2," in suffix for suffix in self.ignored):
-            lines.append("use mails=True to read files of a Maildir that begin with e-mail headers")
+            lines.append("pass mails=True to read a Maildir's files, which begin with e-mail headers")
         if WRONG_ENCODING in self.skipped:
             lines.append("if the files have another encoding, pass encoding=")
         return lines
@@ -87,15 +87,15 @@ def format_reason(reason: str, number: int) -> str:
 
 
 class DocumentReader:
-    """The documents of a source, read again at each iteration and never all in memory.
+    """The documents in a source, read anew at each iteration and never all in memory.
 
-    Returned by :func:`~simlte_st.data.read_documents`. Memory does not grow with the corpus, except for the hashes that
-    keep ids unique (about 100 bytes per document). With ``remember=False`` it does not grow at all: ids are not made
-    unique, and ids of unreadable documents are not recorded.
+    Returned by :func:`~simlte_st.data.read_documents`. Memory use does not grow with the corpus, except for the hashes
+    that keep ids unique (about 100 bytes per document). With ``remember=False``, it does not grow at all, but ids are
+    not made unique, and the ids of unreadable documents are not recorded.
 
     Attributes:
         report: The report of the latest iteration, updated after every document.
-        checksum: Checksum of the texts of the latest iteration, in order; None before its end.
+        checksum: Checksum of the texts in the latest iteration, in order; None until it ends.
         unread: Ids of unreadable documents, and id prefixes: folder names with a slash for unreadable folders, and the
             empty prefix for rows with unknown ids.
     """
@@ -107,16 +107,16 @@ class DocumentReader:
         self._clear()
 
     def _clear(self) -> None:
-        """Forget the latest iteration."""
+        """Reset the results of the latest iteration."""
         self.report = ReadReport(self._source.name)
         self.checksum: str | None = None
         self.unread: set[str] = set()
 
     def with_options(self, **options: Any) -> DocumentReader:
-        """Return a reader of the same source with some options of :func:`~simlte_st.data.read_documents` replaced.
+        """Return a reader for the same source with some options of :func:`~simlte_st.data.read_documents` changed.
 
         Raises:
-            DataError: The source can be read only once, and has been read in part.
+            DataError: The source can be read only once, and part of it has been read.
         """
         self._check_unread()
         return DocumentReader(open_source(self._source.origin, replace(self._source.reading, **options)))
@@ -126,18 +126,18 @@ class DocumentReader:
 
     @property
     def places(self) -> tuple[Path, ...]:
-        """Files and folders that are read; no output may replace them. Empty for sources in memory."""
+        """Input files and folders, which no output may overwrite; empty for sources in memory."""
         return self._source.places
 
     def __length_hint__(self) -> int:
-        """Return the maximum number of documents, if known without reading, for progress bars."""
+        """Return the maximum number of documents, if known without reading the source, for progress bars."""
         if self.report.finished or self.report.stopped_at is not None:
             return self.report.documents
         sizes = [size for size in (self._source.size(), self._source.reading.limit) if size is not None]
         return min(sizes) if sizes else NotImplemented
 
     def __iter__(self) -> Iterator[Document]:
-        """Read the source from its beginning."""
+        """Read the source from the beginning."""
         if (peeked := self._peeked) is not None:
             self._peeked = None
             return peeked
@@ -149,17 +149,17 @@ class DocumentReader:
     def _check_unread(self) -> None:
         if self._source.once and self._started:
             raise DataError(
-                f"{self._source.name} is an iterator, which can be read only once and was already read. Pass a list, a "
+                f"{self._source.name} is an iterator, which can only be read once and already has been. Pass a list, a "
                 "datasets.IterableDataset, or another iterable that can be read again."
             )
 
     def check(self, label: str | None = None) -> None:
-        """Read files up to the first document to raise errors early, with a label column."""
+        """Read files up to the first document, with a label column, to raise errors early."""
         if self.places:
             next(iter(self.with_options(label_column=label)), None)
 
     def peek(self) -> list[Document]:
-        """Return the first documents, up to a million characters; the next iteration does not read them again."""
+        """Return the first documents, up to a million characters; the next iteration does not reread them."""
         first, self._peeked = peek(self, lambda document: len(document.text))
         return first
 
@@ -182,29 +182,29 @@ class DocumentReader:
                     report.characters += len(document.text)
                     texts.update(content_id(document.text).encode())
                     if report.documents == self._source.reading.limit:
-                        # Before the yield, as a consumer of exactly this many documents does not return here.
+                        # Set before the yield: a consumer of exactly this many documents does not resume the generator.
                         report.stopped_at, self.checksum = report.documents, texts.hexdigest()
                         yield document
                         return
                     yield document
         except BrokenSourceError as error:
             count = format_count(report.documents, "document")
-            raise DataError(f"{error}; {count} had been read before. Download or create it again.") from error
+            raise DataError(f"{error}, after {count} had been read. Download it again or recreate it.") from error
         report.finished, self.checksum = True, texts.hexdigest()
         if not report.documents and self._remembers:
             raise EmptyCorpusError("\n".join([f"{self._source.name} has no usable documents.", *report.troubles()]))
 
     def _note_unread(self, name: str | None) -> None:
-        """Record the id of an unreadable document (None: unknown); a row without text and id is not one ("")."""
+        """Record the id of an unreadable document (None: unknown); ignore "", from a row without text or id."""
         if name != "" and self._remembers:
             self.unread.add(to_nfc(name or ""))
 
     def _make_document(self, row: Row, ids: dict[int, int] | None, report: ReadReport) -> Document | None:
-        """Return the document of a row; None, with the reason counted, if it is unusable."""
+        """Return a row as a document; if it is unusable, count the reason and return None."""
         if not isinstance(text := row.text, str):
             report.note(report.skipped, NOT_A_STRING, row.where, type(text).__name__)
             return None
-        text = str(text)  # numpy's strings are a subclass of str
+        text = str(text)  # numpy.str_ is a subclass of str
         if len(text) > self._source.reading.max_characters and not row.is_document:
             report.note(report.skipped, TOO_LONG, row.where, f"{len(text):,} characters")
             return None
@@ -235,8 +235,8 @@ class DocumentReader:
 
 
 def _make_unique(name: str, counts: dict[int, int]) -> str:
-    """Return an id, with a number after it if it occurred before; ``counts`` has the 64-bit hashes of all ids."""
-    # Not hash(), which differs between processes: ids must be the same in every run.
+    """Return an id, numbered if it has occurred before; ``counts`` is keyed by the 64-bit hashes of all ids."""
+    # Not hash(), which differs between processes, because ids must be the same in every run.
     key, unique = text_key(name), name
     while text_key(unique) in counts:
         counts[key] += 1
@@ -246,7 +246,7 @@ def _make_unique(name: str, counts: dict[int, int]) -> str:
 
 
 def _source_id(row: Row) -> str | None:
-    """Return the id of a row; None if it is missing or not usable as an id."""
+    """Return a row's id; None if it is missing or unusable."""
     with suppress(TypeError):
         return to_name(row.id)
     return None

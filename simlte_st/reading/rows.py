@@ -1,4 +1,4 @@
-"""Rows, skips and columns, as all sources yield them, and the options for reading."""
+"""The rows, skips and columns that every source yields, and the reading options."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from simlte_st.errors import DataError, MissingExtraError
 from simlte_st.extras import install_command
 
 EXTRA = "documents"
-MISSING_EXTRA = f"not readable without the extra {EXTRA}: {install_command(EXTRA)}"
+MISSING_EXTRA = f'not readable without the "{EXTRA}" extra: {install_command(EXTRA)}'
 
 EMPTY = "empty"
 TOO_LONG = "too long"
@@ -33,7 +33,7 @@ def is_encoding(name: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """The options of :func:`~simlte_st.data.read_documents`, where they are documented."""
+    """The options of :func:`~simlte_st.data.read_documents`, which documents them."""
 
     text_column: str | None = None
     id_column: str | None = None
@@ -49,34 +49,32 @@ class Reading:
     def __post_init__(self) -> None:
         check_fields(self)
         if not is_encoding(self.encoding):
-            raise DataError(
-                f"There is no text encoding {self.encoding!r}; try 'utf-8', 'latin-1', 'cp1252' or 'utf-16'."
-            )
+            raise DataError(f"Unknown text encoding {self.encoding!r}: try 'utf-8', 'latin-1', 'cp1252' or 'utf-16'.")
 
     def named_columns(self) -> dict[str, str]:
-        """Return the columns that were named, by option."""
+        """Return the columns named by the user, by option."""
         names = ("text_column", "id_column", "label_column")
         return {name: column for name in names if (column := getattr(self, name)) is not None}
 
     def refuse_columns(self, subject: str) -> None:
-        """Raise :class:`DataError` if columns are named for a source without columns."""
+        """Raise :class:`DataError` if the user named columns of a source that has none."""
         if named := ", ".join(f"{option}={name!r}" for option, name in self.named_columns().items()):
             raise DataError(f"{subject} has no columns, so {named} cannot be used.")
 
     def check_size(self, size: int) -> None:
-        """Raise :class:`BadTextError` if a file or e-mail has too many bytes."""
+        """Raise :class:`BadTextError` if a file or e-mail is too large."""
         if size > self.max_bytes:
             raise BadTextError(TOO_LONG, f"more than {self.max_bytes:,} bytes")
 
     @property
     def max_bytes(self) -> int:
-        """Maximum size of a file, line or e-mail in bytes."""
-        # A character beyond the basic plane takes 12 bytes in JSON escapes; one megabyte more for markup.
+        """The maximum size of a file, line or e-mail in bytes."""
+        # A character beyond the basic plane takes 12 bytes as JSON escapes; one megabyte is allowed for markup.
         return 12 * self.max_characters + (1 << 20)
 
 
 class Columns(NamedTuple):
-    """The chosen columns of a table."""
+    """The columns chosen from a table."""
 
     text: str
     id: str | None = None
@@ -94,24 +92,24 @@ class RawRow:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A document that has not been checked."""
+    """A document before it is checked."""
 
-    where: str  # position, for the report
-    generated_id: str | None  # for sources without ids; None: the hash of the text
+    where: str  # its position, for the report
+    generated_id: str | None  # used if the source has no ids; None for a hash of the text
     text: object
     id: object = None
     label: object = None
-    has_id: bool = False  # whether the source has ids; a missing one is reported
+    has_id: bool = False  # whether the source has ids, so that a missing id is reported
     split: str | None = None
-    is_document: bool = False  # whether it comes from a Document, whose text is already checked
+    is_document: bool = False  # whether it was a Document, whose text has already been checked
     metadata: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """A row without a usable document, or (``ignored``) something that is not a row.
+    """A row without a usable document or, if ``ignored``, a file or folder that is not read.
 
-    ``id`` is the document's id, if known; for an unreadable folder, its ids' common prefix.
+    ``id`` is the document's id, if known; for an unreadable folder, the common prefix of its ids.
     """
 
     where: str
@@ -125,15 +123,15 @@ Event = Columns | Row | Skip
 
 
 class BrokenSourceError(DataError):
-    """A source that ends too early; the reader adds the number of documents read before."""
+    """A source broke off; the reader adds the number of documents read until then."""
 
 
 class BadTextError(Exception):
-    """Bytes that are not text; the arguments are the reason and details."""
+    """A text could not be read; the arguments are the reason and details."""
 
 
 def make_skip(error: Exception, where: str, id: str | None = None) -> Skip:
-    """Return the skip for an unreadable file or part of a file."""
+    """Return a skip for an unreadable file or part of a file."""
     if isinstance(error, BrokenSourceError) and isinstance(error.__cause__, OSError):
         error = error.__cause__
     if isinstance(error, BadTextError):
@@ -142,4 +140,4 @@ def make_skip(error: Exception, where: str, id: str | None = None) -> Skip:
         return Skip(where, MISSING_EXTRA, id=id)
     if isinstance(error, OSError):
         return Skip(where, UNREADABLE, error.strerror or str(error), id=id)
-    return Skip(where, DAMAGED, f"{type(error).__name__}: {error}", id=id)  # of any library
+    return Skip(where, DAMAGED, f"{type(error).__name__}: {error}", id=id)  # an error from any library

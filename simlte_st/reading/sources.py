@@ -1,6 +1,6 @@
 """Open sources of documents: files, folders, data sets, data frames, iterables and lists of these.
 
-``reader.py`` checks the texts. Anything that fails earlier, such as a malformed line, becomes a
+``reader.py`` checks the texts. Anything that fails before that, such as a malformed line, becomes a
 :class:`~simlte_st.reading.rows.Skip`, which the reader counts.
 """
 
@@ -32,33 +32,33 @@ from simlte_st.reading.formats.records import item_rows
 from simlte_st.reading.rows import EXTRA, BrokenSourceError, Columns, Event, RawRow, Reading, Row, Skip, make_skip
 
 PLACES = f"{DESCRIPTION}; {tables.FORM}; or - for JSON lines from standard input"
-"""Description of the sources that a user can name."""
+"""Description of the sources that can be given by name."""
 
-_MAX_PATH = 200  # characters of a path in a message; longer items of a list are texts
+_MAX_PATH = 200  # characters; longer paths are cut in messages, and longer items of a list are texts
 _HUB_NAME = re.compile(r"hub:\S+")
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An open source; each call of :meth:`events` reads it from the beginning."""
+    """An open source; each call to :meth:`events` reads it from the beginning."""
 
     name: str
     open: Callable[[], tables.Table | Iterator[Event | RawRow]]
     reading: Reading
-    size: Callable[[], int | None] = lambda: None  # maximum number of documents, if counting is cheap
+    size: Callable[[], int | None] = lambda: None  # returns the maximum number of documents, if counting is cheap
     once: bool = False  # whether it can only be read once
-    prefix: str = ""  # for positions and generated ids, if it is one of several sources
+    prefix: str = ""  # of positions and generated ids, if this is one of several sources
     places: tuple[Path, ...] = ()  # files and folders to read
-    origin: DocumentSource = ()  # the user's source, to reopen it with other options
+    origin: DocumentSource = ()  # as passed by the user, to reopen it with other options
 
     def events(self) -> Iterator[Event]:
-        """Yield the rows, and the chosen columns of a table."""
+        """Yield the rows and, for a table, the chosen columns."""
         rows, reading = self.open(), self.reading
         if isinstance(rows, tables.Table):
             yield from tables.read_table(rows, reading)
             return
         for row in rows:
-            if isinstance(row, RawRow):  # rows before the first mapping need no columns; the table reads all others
+            if isinstance(row, RawRow):  # rows before the first mapping need no columns; the table reads the rest
                 yield from tables.read_table(tables.mappings_table(self.name, itertools.chain([row], rows)), reading)
             else:
                 yield row
@@ -75,7 +75,7 @@ def open_source(source: DocumentSource, reading: Reading) -> Source:
 
 
 def _parse_text(event: Event, reading: Reading) -> Event:
-    """Parse a raw e-mail or HTML text, if requested; skip it if it cannot be parsed."""
+    """Parse a raw e-mail or HTML text, if requested, or skip it if that fails."""
     if not isinstance(event, Row) or not isinstance(event.text, str):
         return event
     text, metadata = event.text, event.metadata
@@ -99,13 +99,13 @@ def _open(source: DocumentSource, reading: Reading) -> Source:
     size = functools.partial(_length, source)
     if (open_table := tables.table_opener(source, name)) is not None:
         return Source(name, open_table, reading, size)
-    # Iterating over these would give column names, splits or numbers.
+    # Iterating over these would yield column names, splits or numbers.
     is_other = isinstance(source, (Mapping, bytes, bytearray)) or hasattr(source, "columns")
     if isinstance(source, Iterable) and not is_other:
         return Source(name, lambda: item_rows(source, name, reading), reading, size, isinstance(source, Iterator))
     raise DataError(
-        f"{type(source).__name__}: not a source of documents (pass one split of a DatasetDict; collect a "
-        f"LazyFrame). Documents are read from {PLACES}; a list of these; a data set, data frame or a column of one; "
+        f"{type(source).__name__}: not a source of documents (for a DatasetDict, pass one split; for a "
+        f"LazyFrame, call collect()). Pass {PLACES}; a list of these; a data set or data frame, or a column of one; "
         "an iterable of strings, Documents or mappings with a text."
     )
 
@@ -114,7 +114,7 @@ def _length(source: object) -> int | None:
     return None if (size := operator.length_hint(source, -1)) < 0 else size
 
 
-# One place: a file, a folder or a data set on the Hub.
+# A single place: a file, a folder or a data set on the Hub.
 
 
 def _open_place(source: str | os.PathLike[str], reading: Reading) -> Source:
@@ -124,22 +124,22 @@ def _open_place(source: str | os.PathLike[str], reading: Reading) -> Source:
     if name == "-":
         name, source = "standard input (JSON lines)", _spool(sys.stdin)[1]
     path = Path(source)
-    if not name or not os.path.exists(path):  # Path would treat an empty name as the working folder
+    if not name or not os.path.exists(path):  # Path would take an empty name for the working folder
         hint = " Addresses are read with stream=True." if "://" in name else ""
-        raise DataError(f"There is no file or folder {name[:_MAX_PATH]!r}.{hint} Documents are read from {PLACES}.")
+        raise DataError(f"There is no file or folder {name[:_MAX_PATH]!r}.{hint} The source can be {PLACES}.")
     file_format = find_format(path, reading.mails) or (format_by_content(path) if path.is_file() else None)
     if path.is_dir() or isinstance(file_format, TextFormat):
-        replace(reading, label_column=None).refuse_columns(f"{path} holds text, which")
+        replace(reading, label_column=None).refuse_columns(f"{path} is a text file, which")
     if path.is_dir():
         prefix = f"{os.path.basename(os.path.abspath(path))}/"
         return Source(name, lambda: _folder_rows(path, reading), reading, prefix=prefix, places=(path,))
     if isinstance(file_format, TextFormat):
-        file_format.check_library()  # in a folder, such files are counted
+        file_format.check_library()  # in a folder, such files are skipped and counted instead
         return Source(name, lambda: iter([file_format.row(path, path.name, reading)]), reading, places=(path,))
     if file_format is None:
-        raise DataError(f"{path} has an unknown format and is not text. Documents are read from {PLACES}.")
-    if not path.is_file():  # tables are read more than once
-        raise DataError(f"{path} is a pipe or a device, not a file: write its content to a file first.")
+        raise DataError(f"{path} has an unknown format and is not text. The source can be {PLACES}.")
+    if not path.is_file():  # tables are opened more than once
+        raise DataError(f"{path} is a pipe or a device, not a file: write its contents to a file first.")
     size = functools.partial(file_format.count_rows, path)
 
     def open_table() -> tables.Table:
@@ -150,7 +150,7 @@ def _open_place(source: str | os.PathLike[str], reading: Reading) -> Source:
 
 @functools.cache
 def _spool(stream: TextIO) -> tuple[tempfile.TemporaryDirectory[str], Path]:
-    """Keep a stream in a file until the process ends, since sources are read more than once."""
+    """Copy a stream to a file that lasts until the process ends, because sources are read more than once."""
     folder = tempfile.TemporaryDirectory(prefix="simlte-")
     with (path := Path(folder.name, "standard-input.jsonl")).open("wb") as file:
         shutil.copyfileobj(stream.buffer, file)
@@ -158,7 +158,7 @@ def _spool(stream: TextIO) -> tuple[tempfile.TemporaryDirectory[str], Path]:
 
 
 def _open_hub(name: str, reading: Reading) -> Source:
-    load = functools.cache(lambda: tables.load_hub(name))  # on first use
+    load = functools.cache(lambda: tables.load_hub(name))  # loaded on first use
     source = Source(name, lambda: tables.dataset_table(load(), name), reading, prefix=f"{name}:")
 
     def events() -> Iterator[Event]:
@@ -174,9 +174,9 @@ def _open_hub(name: str, reading: Reading) -> Source:
 
 
 def _folder_rows(folder: Path, reading: Reading, relative: str = "") -> Iterator[Row | Skip]:
-    """Yield the documents of the files in a folder, in the order of their paths.
+    """Yield the documents in a folder's files, ordered by path.
 
-    Model folders and linked folders, which may be circular, are ignored.
+    Model folders and linked folders (which may be circular) are ignored.
     """
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
@@ -189,7 +189,7 @@ def _folder_rows(folder: Path, reading: Reading, relative: str = "") -> Iterator
             yield Skip(name, "hidden", ignored=True)
         elif entry.is_dir(follow_symlinks=False) and not is_model(path):
             yield from _folder_rows(path, reading, name + "/")
-        elif os.path.isdir(path):  # unlike Path and DirEntry, does not raise for circular links
+        elif os.path.isdir(path):  # os.path, because Path and DirEntry raise for circular links
             yield Skip(name, "linked folder" if entry.is_symlink() else "model folder", ignored=True)
         elif isinstance(file_format := find_format(path, reading.mails), TextFormat):
             yield file_format.row(path, name, reading)
@@ -197,7 +197,7 @@ def _folder_rows(folder: Path, reading: Reading, relative: str = "") -> Iterator
             yield Skip(name, path.suffix.lower() or "no suffix", ignored=True)
 
 
-# Several places: ids contain the source.
+# Several places: ids start with the source's name.
 
 
 def _open_several(places: Sequence[str | os.PathLike[str]], reading: Reading) -> Source:
@@ -212,7 +212,7 @@ def _open_several(places: Sequence[str | os.PathLike[str]], reading: Reading) ->
 
 
 def _distinct_folders(paths: Sequence[str]) -> Iterator[str]:
-    """Yield the fewest parent folders that distinguish each path from others with the same name."""
+    """Yield, for each path, the fewest parent folders that distinguish it from others with the same name."""
     parts = [Path(path).parts for path in paths]
     counts = Counter(names[-depth:] for names in {*parts} for depth in range(1, len(names)))
     for names in parts:
@@ -228,7 +228,7 @@ def is_place(item: object) -> bool:
 
 
 def _are_places(items: Sequence[object]) -> bool:
-    """Return whether a list holds paths, not texts; the first item decides."""
+    """Return whether a list contains paths rather than texts, judging by the first item."""
     return bool(items) and is_place(items[0]) and all(isinstance(item, (str, os.PathLike)) for item in items)
 
 
@@ -239,6 +239,6 @@ def _prefix_events(source: Source) -> Iterator[Event]:
             event = replace(event, where=f"{source.prefix}{event.where}")
         if isinstance(event, Row) and event.generated_id is not None:
             event = replace(event, generated_id=f"{source.prefix}{event.generated_id}")
-        elif isinstance(event, Skip) and event.id is not None and source.prefix.endswith("/"):  # tables have ids
+        elif isinstance(event, Skip) and event.id is not None and source.prefix.endswith("/"):  # in a folder
             event = replace(event, id=f"{source.prefix}{event.id}")
         yield event

@@ -1,4 +1,4 @@
-"""Tables: parquet files, data frames, data sets of ``datasets`` or the Hub; choose their columns, read their rows."""
+"""Choose the columns and read the rows of tables: parquet files, data frames, ``datasets`` and Hub data sets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ID_COLUMNS = ("id", "doc_id", "document_id", "_id")
 MISSING_COLUMN = "missing column"
 
 LOOK_AHEAD = 100
-"""Number of first rows that determine the columns of a table without a schema."""
+"""Number of initial rows that determine the columns of a table without a schema."""
 
 MISSING = object()
 """Placeholder for a missing value."""
@@ -41,24 +41,24 @@ _BATCH_ROWS = 128
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """An open table, to be read once; ``rows`` takes the columns to read."""
+    """An open table that can be read once; ``rows`` takes the columns to read."""
 
     name: str
     columns: Sequence[str]
-    strings: Collection[str] | None  # columns of strings; None if there are no rows
+    strings: Collection[str] | None  # names of string columns; None if there are no rows
     rows: Callable[[Sequence[str]], Iterator[RawRow | Event]]
     kinds: Mapping[str, str] = field(default_factory=dict)  # types of the other columns, if known
     folders: Mapping[str, str] = field(default_factory=dict)  # columns from folder names such as year=2020
     first: Callable[[Sequence[str]], Iterable[RawRow | Event]] = lambda columns: ()  # the first rows
 
     def find_column(self, name: str) -> str:
-        """Return the column that a name or a path into a struct refers to."""
+        """Return the column for a name or a path into a struct."""
         starts = (start for start, _ in _split_path(name) if start in self.columns)
         return name if name in self.columns else next(starts, name)
 
 
 def unique_names(header: Sequence[str]) -> list[str]:
-    """Return unique column names; a second column ``name`` becomes ``name_2``."""
+    """Make column names unique; the second column called ``name`` becomes ``name_2``."""
     numbers, names = {name: itertools.count(2) for name in header}, dict[str, None]()
     for name in header:
         free = (new for number in numbers[name] if (new := f"{name}_{number}") not in numbers and new not in names)
@@ -67,7 +67,7 @@ def unique_names(header: Sequence[str]) -> list[str]:
 
 
 def value_at(values: Mapping[str, object], path: str) -> object:
-    """Return the value of a column or at a path into a struct; :data:`MISSING` if there is none."""
+    """Return the value of a column or of a path into a struct; :data:`MISSING` if there is none."""
     if path in values:
         return values[path]
     for name, inner_path in _split_path(path):
@@ -78,7 +78,7 @@ def value_at(values: Mapping[str, object], path: str) -> object:
 
 
 def _drop_value(values: Mapping[str, object], path: str) -> dict[str, object]:
-    """Return the values without one column or path."""
+    """Return the values without the given column or path."""
     remaining = {str(name): value for name, value in values.items() if name != path}
     for name, inner_path in _split_path(path) if len(remaining) == len(values) else ():
         if isinstance(inner := remaining.get(name), Mapping):
@@ -87,24 +87,24 @@ def _drop_value(values: Mapping[str, object], path: str) -> dict[str, object]:
 
 
 def _split_path(path: str) -> Iterator[tuple[str, str]]:
-    """Yield the two parts of a path at each of its dots, since names may contain dots."""
+    """Yield a path split in two at each of its dots, because names may contain dots."""
     return ((path[:index], path[index + 1 :]) for index, character in enumerate(path) if character == ".")
 
 
 def choose_columns(reading: Reading, table: Table) -> Columns:
-    """Choose the columns of a table to read."""
+    """Choose the columns to read from a table."""
     columns = table.columns
     listing = ", ".join([*columns, *table.folders]) or "none"
     for option, name in reading.named_columns().items():
         if table.find_column(name) not in columns and not (option == "label_column" and name in table.folders):
             raise DataError(
                 f"{table.name} has no column {name!r}.{did_you_mean(name, columns)} Its columns are: {listing}. "
-                f"Name one of them with {option}=."
+                f"Pass one of them as {option}=."
             )
     named, label = reading.text_column, reading.label_column
     id_column = reading.id_column or first_match(ID_COLUMNS, [column for column in columns if column != named])
     strings = [column for column in columns if column in (table.strings or ())]
-    # "text" is chosen whatever its type; other names only if they hold strings.
+    # "text" is chosen whatever its type; other columns only if they hold strings.
     text = named or first_match(("text",), columns) or first_match(TEXT_COLUMNS, strings)
     text = text or first_match(TEXT_COLUMNS, columns)
     if text is None:
@@ -114,13 +114,13 @@ def choose_columns(reading: Reading, table: Table) -> Columns:
         problem = "" if text is None else f" {text!r} holds {table.kinds.get(text, 'no strings'):.200}."
         raise DataError(
             f"Cannot tell which column of {table.name} holds the text.{problem} Its columns are: {listing}; those that "
-            f"hold strings: {', '.join(strings) or 'none'}. Name it with text_column= (article.body is in a struct)."
+            f"hold strings: {', '.join(strings) or 'none'}. Pass it as text_column= (in a struct: article.body)."
         )
     return Columns(text, id_column, label)
 
 
 def _longest_column(table: Table, columns: Sequence[str]) -> str | None:
-    """Return the string column that is by far the longest in the first rows, if any."""
+    """Return the string column with by far the longest texts in the first rows, if there is one."""
     rows = [row.values for row in table.first(columns) if isinstance(row, RawRow)]
     sizes = sorted((sum(len(str(row.get(name) or "")) for row in rows), name) for name in columns)
     (second_size, _), (size, longest) = [(0, ""), (0, ""), *sizes][-2:]
@@ -128,15 +128,15 @@ def _longest_column(table: Table, columns: Sequence[str]) -> str | None:
 
 
 def first_match(names: Sequence[str], columns: Sequence[str]) -> str | None:
-    """Return the column of the first name that is a column, in any case."""
-    # Among names that differ in case, prefer lower case, then the first.
+    """Return the column that matches the first possible name, ignoring case."""
+    # Among columns that differ only in case, prefer the lower-case one, then the first.
     by_lower = {column.lower(): column for column in (*reversed(columns), *filter(str.islower, columns))}
     return next((by_lower[name] for name in names if name in by_lower), None)
 
 
 def read_table(table: Table, reading: Reading) -> Iterator[Event]:
     """Choose the columns of a table and read them."""
-    # Without any rows, the report says what is wrong with the file.
+    # If there are no rows, the report says what is wrong with the file.
     chosen = None if table.strings is None else choose_columns(reading, table)
     columns: Sequence[str] = ()
     if chosen is not None:
@@ -168,7 +168,7 @@ def read_table(table: Table, reading: Reading) -> Iterator[Event]:
 def mappings_table(
     name: str, rows: Iterator[RawRow | Event], is_text: Callable[[object], bool] = lambda value: isinstance(value, str)
 ) -> Table:
-    """Make a table of rows without a schema; the first rows determine the columns."""
+    """Make a table from rows without a schema; the first rows determine the columns."""
     first_rows = list(itertools.islice(rows, LOOK_AHEAD))
     columns: dict[str, bool] = {}
     for row in first_rows:
@@ -185,7 +185,7 @@ def mappings_table(
 
 
 def folder_columns(path: Path) -> dict[str, str]:
-    """Return the columns in folder names such as ``year=2020``, which Hive, Spark and pandas write."""
+    """Return the columns in folder names such as ``year=2020``, as written by Hive, Spark and pandas."""
     parts = (part.partition("=") for part in path.parent.parts)
     return {name: UntypedText(unquote(value)) for name, sign, value in parts if sign and name.isidentifier()}
 
@@ -197,12 +197,12 @@ def is_instance(source: object, module: str, *names: str) -> bool:
 
 
 def open_parquet(path: Path, reading: Reading) -> Table:
-    """Open a parquet file; only the needed columns are read, in record batches."""
+    """Open a parquet file, to read only the needed columns, in record batches."""
     import pyarrow.parquet
 
     @contextlib.contextmanager
     def open_file() -> Iterator[pyarrow.parquet.ParquetFile]:
-        try:  # Arrow accepts only UTF-8 paths, so open the file here
+        try:  # open the file here, because Arrow accepts only UTF-8 paths
             with path.open("rb") as stream, pyarrow.parquet.ParquetFile(stream) as file:
                 yield file
         except (OSError, pyarrow.ArrowException) as error:
@@ -213,16 +213,16 @@ def open_parquet(path: Path, reading: Reading) -> Table:
             yield from file.iter_batches(batch_size=_BATCH_ROWS, columns=list(columns))
 
     with open_file() as file:
-        if len({*file.schema_arrow.names}) < len(file.schema_arrow.names):  # selecting by name would read both
+        if len({*file.schema_arrow.names}) < len(file.schema_arrow.names):  # else a name would select two columns
             return _frame_table(file.read(), str(path))
         return _schema_table(str(path), file.schema_arrow, batches)
 
 
 def count_rows(path: Path) -> int | None:
-    """Return the number of rows in a parquet file's metadata; None if it is not a parquet file."""
+    """Return the row count from a parquet file's metadata; None if it is not a parquet file."""
     import pyarrow.parquet
 
-    with contextlib.suppress(OSError, pyarrow.ArrowException), path.open("rb") as file:  # reading reports the error
+    with contextlib.suppress(OSError, pyarrow.ArrowException), path.open("rb") as file:  # reading will report the error
         return int(pyarrow.parquet.read_metadata(file).num_rows)
     return None
 
@@ -237,14 +237,14 @@ def table_opener(source: object, name: str) -> Callable[[], Table] | None:
 
 
 def _frame_table(frame: pandas.DataFrame | pyarrow.Table, name: str) -> Table:
-    """Return the table of a data frame of pandas or polars, or of a ``pyarrow.Table``."""
+    """Open a pandas or polars data frame, or a ``pyarrow.Table``, as a table."""
     import pyarrow
 
     if is_instance(frame, "pandas", "DataFrame"):
         try:
             frame = frame.set_axis(unique_names(list(map(str, frame.columns))), axis=1)
             frame = pyarrow.Table.from_pandas(frame, preserve_index=False)
-        except (pyarrow.ArrowException, TypeError, ValueError) as error:  # such as a column of mixed types
+        except (pyarrow.ArrowException, TypeError, ValueError) as error:  # for example, a column of mixed types
             raise DataError(f"{name} cannot be read: {error}") from error
     table = frame if isinstance(frame, pyarrow.Table) else frame.to_arrow()
     table = table.rename_columns(unique_names(table.column_names))
@@ -252,24 +252,24 @@ def _frame_table(frame: pandas.DataFrame | pyarrow.Table, name: str) -> Table:
 
 
 def dataset_table(dataset: Dataset | IterableDataset, name: str, first: int = 0, batch_size: int = 1) -> Table:
-    """Return the table of a ``Dataset`` or ``IterableDataset`` from row ``first``; only the needed columns are read."""
+    """Open a ``Dataset`` or ``IterableDataset`` from row ``first``, to read only the needed columns."""
 
     def batches(columns: Sequence[str]) -> Iterator[pyarrow.RecordBatch]:
         rows = dataset.select_columns(list(columns)).with_format("arrow")
-        # In batches: row by row, each data-loading process would read different shards of a stream.
+        # In batches, because row by row, each data-loading process would read different shards of a stream.
         for table in (rows.skip(first) if first else rows).iter(batch_size=batch_size):
             yield from table.to_batches()
 
     if dataset.features is not None:
         return _schema_table(name, dataset.features.arrow_schema, batches, first)
-    # A stream without a schema, such as a generator's.
+    # A stream without a schema, for example from a generator.
     return mappings_table(name, itertools.starmap(_row, enumerate(dataset.with_format(None))))
 
 
 def _schema_table(
     name: str, schema: pyarrow.Schema, batches: Callable[[Sequence[str]], Iterable[pyarrow.RecordBatch]], first: int = 0
 ) -> Table:
-    """Return the table of a source with a schema, without pandas' index columns."""
+    """Open a source with a schema as a table, without pandas' index columns."""
     types = {field.name: field.type for field in schema if not _INDEX.fullmatch(field.name)}
     classes = _class_names(schema)
 
@@ -278,7 +278,7 @@ def _schema_table(
         for batch in batches(columns):
             try:
                 values = batch.to_pylist()
-            except (ValueError, OverflowError) as error:  # invalid UTF-8, or a time that Python cannot represent
+            except (ValueError, OverflowError) as error:  # invalid UTF-8, or a time outside Python's range
                 raise BrokenSourceError(f"{name} has a value that cannot be read ({error})") from error
             for row, number in zip(values, numbers, strict=False):
                 yield _row(number, _with_classes(row, classes))
@@ -293,7 +293,7 @@ def _row(number: int, values: Mapping[str, object]) -> RawRow:
 
 
 def _is_text(dtype: pyarrow.DataType) -> bool:
-    """Return whether an Arrow type holds strings, including dictionary (category) and run-end encoded ones."""
+    """Return whether an Arrow type holds strings, including dictionary (categorical) and run-end encoded ones."""
     import pyarrow as pa
 
     if isinstance(dtype, pa.BaseExtensionType):
@@ -304,7 +304,7 @@ def _is_text(dtype: pyarrow.DataType) -> bool:
 
 
 def _class_names(schema: pyarrow.Schema) -> dict[str, Sequence[str]]:
-    """Return the class names that ``datasets`` stored in a schema, by column."""
+    """Return the class names stored in a schema by ``datasets``, by column."""
     if b"huggingface" not in (schema.metadata or {}):
         return {}
     import datasets
@@ -314,7 +314,7 @@ def _class_names(schema: pyarrow.Schema) -> dict[str, Sequence[str]]:
 
 
 def _with_classes(values: dict[str, object], classes: Mapping[str, Sequence[str]]) -> dict[str, object]:
-    """Replace class numbers by class names; -1 means no label in many test splits."""
+    """Replace class numbers with class names; in many test splits, -1 means no label."""
     for column, names in classes.items():
         if isinstance(number := values.get(column), int):
             values[column] = names[number] if 0 <= number < len(names) else None
@@ -322,13 +322,13 @@ def _with_classes(values: dict[str, object], classes: Mapping[str, Sequence[str]
 
 
 def is_hub(source: object) -> TypeGuard[str]:
-    """Return whether a source names a data set on the Hub."""
+    """Return whether a source is the name of a data set on the Hub."""
     return isinstance(source, str) and source.startswith("hub:")
 
 
 def load_hub(source: str) -> IterableDataset:
     """Load ``hub:NAME``, ``hub:NAME:SPLIT`` or ``hub:NAME:CONFIG:SPLIT`` as a ``datasets.IterableDataset``."""
-    # A colon in brackets is part of a slice: train[:10%].
+    # A colon in brackets is part of a slice, such as train[:10%].
     name, *parts = re.split(r":(?![^\[]*\])", source.removeprefix("hub:"))
     if not name.strip() or len(parts) > 2:
         raise DataError(f"{source!r} must have the form {FORM}.")
@@ -337,5 +337,5 @@ def load_hub(source: str) -> IterableDataset:
 
     try:
         return datasets.load_dataset(name, config or None, split=split or "train", streaming=True)
-    except Exception as error:  # offline or missing; the class depends on the version of the library
+    except Exception as error:  # offline or missing; the class depends on the library's version
         raise DataError(f"{source} cannot be loaded from the Hub: {error}") from error

@@ -1,4 +1,4 @@
-"""Text files: compression, encodings, lines of bounded length, Markdown and notebooks."""
+"""Read text files: compression, encodings, lines of bounded length, Markdown and notebooks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ else:
 
 COMPRESSED = (".gz", ".zst")
 
-_BOMS = (  # UTF-32 first: its mark begins with that of UTF-16
+_BOMS = (  # UTF-32 first, because its mark begins with UTF-16's
     (codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
 )  # fmt: skip
@@ -32,15 +32,15 @@ _ESCAPED = re.compile("[\udc80-\udcff]")  # undecodable bytes
 _BLANK_LINES = re.compile(r"\n{3,}")
 
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
-_EMBEDDED = re.compile(r"data:[\w/+.-]{1,80};base64,[\w+/=]*")  # pictures inside Markdown
+_EMBEDDED = re.compile(r"data:[\w/+.-]{1,80};base64,[\w+/=]*")  # pictures embedded in Markdown
 _MAX_FRONT_MATTER = 1 << 16  # characters
 
 
 class Line(NamedTuple):
-    """One line of a file: its number from 1, its text, and its problem, if any.
+    """One line of a file: its number (from 1), its text and its problem, if any.
 
-    A line in the wrong encoding keeps its text, with replacement characters, because a CSV reader must see its quotes.
-    The text of a line that is too long is empty.
+    A line in the wrong encoding keeps its text, with replacement characters, because a CSV reader must see the quotes
+    in it. A line that is too long has an empty text.
     """
 
     number: int
@@ -50,12 +50,12 @@ class Line(NamedTuple):
 
 
 def decode_text(data: bytes, encoding: str, mend: bool = False) -> str:
-    """Decode a text file; a byte order mark or valid UTF-8 takes precedence over the encoding.
+    """Decode a text file; a byte order mark or valid UTF-8 takes precedence over ``encoding``.
 
     ``mend`` replaces undecodable bytes with a replacement character.
     """
     encoding = _bom_encoding(data) or ("utf-8" if _is_utf8(data) else encoding)
-    # In text, NUL bytes only occur in wide encodings.
+    # NUL bytes in text occur only in wide encodings.
     if b"\0" in data and (encoding == "utf-8-sig" or "a\n".encode(encoding) == b"a\n"):
         raise BadTextError(BINARY, f"NUL byte at {data.index(0):,}")
     try:
@@ -71,7 +71,7 @@ def _bom_encoding(start: bytes) -> str | None:
 
 
 def _is_utf8(data: bytes) -> bool:
-    """Return whether bytes are valid non-ASCII UTF-8, which other encodings produce only by chance."""
+    """Return whether bytes are valid, non-ASCII UTF-8; text in other encodings is so only by chance."""
     with contextlib.suppress(UnicodeDecodeError):
         return not data.isascii() and b"\0" not in data and bool(data.decode("utf-8"))
     return False
@@ -79,23 +79,23 @@ def _is_utf8(data: bytes) -> bool:
 
 @contextlib.contextmanager
 def open_bytes(path: Path) -> Iterator[io.BufferedReader | gzip.GzipFile | zstd.ZstdFile]:
-    """Open a file, decompressing ``.gz`` and ``.zst``; errors name the file."""
+    """Open a file, decompressing ``.gz`` and ``.zst``; errors include its path."""
     try:
         with _decompress(path) as stream:
             yield stream
     except (OSError, EOFError, zlib.error, zstd.ZstdError) as error:
         raise BrokenSourceError(f"{path} is truncated, corrupt or unreadable ({error})") from error
-    except UnicodeError as error:  # in a wide encoding, whose lines cannot be found
+    except UnicodeError as error:  # in a wide encoding, where line ends cannot be found
         raise BrokenSourceError(f"{path} cannot be decoded: {error}") from error
 
 
 def _decompress(path: Path) -> io.BufferedReader | gzip.GzipFile | zstd.ZstdFile:
-    # Compressed files get no larger buffer: its content would be lost if the file is truncated.
+    # No larger buffer for compressed files: its contents would be lost if the file is truncated.
     suffix = path.suffix.lower()
     if suffix == ".gz":
         return gzip.open(path, "rb")
     if suffix == ".zst":
-        # pyarrow does not read the window of `zstd --long=31`, which corpora often use.
+        # pyarrow cannot read files made with `zstd --long=31`, as corpora often are.
         return zstd.open(path, "rb", options={zstd.DecompressionParameter.window_log_max: 31})
     return io.BufferedReader(io.FileIO(path), _BUFFER)
 
@@ -104,7 +104,7 @@ def read_whole(path: Path, reading: Reading) -> bytes:
     """Read a whole file."""
     pieces, size = list[bytes](), 0
     with open_bytes(path) as stream:
-        while piece := stream.read(_BUFFER):  # reading everything at once would allocate the maximum
+        while piece := stream.read(_BUFFER):  # in pieces: a single read would allocate the maximum size
             pieces.append(piece)
             size += len(piece)
             reading.check_size(size)
@@ -112,7 +112,7 @@ def read_whole(path: Path, reading: Reading) -> bytes:
 
 
 def read_lines(path: Path, reading: Reading) -> Iterator[Line]:
-    """Yield the lines of a file, with their line endings."""
+    """Yield the lines of a file, including their line endings."""
     limit, number = reading.max_bytes, 0
     with open_bytes(path) as stream:
         encoding = _bom_encoding(stream.peek(4)[:4]) or reading.encoding
@@ -131,7 +131,7 @@ def read_lines(path: Path, reading: Reading) -> Iterator[Line]:
 
 
 def tidy_lines(parts: Iterable[str]) -> str:
-    """Join the parts of a text; remove soft hyphens, white space around lines and repeated blank lines."""
+    """Join a text's parts, removing soft hyphens, white space around lines and repeated blank lines."""
     lines = (line.strip() for line in "".join(parts).replace("\xad", "").split("\n"))
     return _BLANK_LINES.sub("\n\n", "\n".join(lines)).strip()
 
@@ -142,7 +142,7 @@ def read_text(path: Path, reading: Reading) -> str:
 
 
 def read_markdown(path: Path, reading: Reading) -> str:
-    """Return the text after the front matter, which is between two ``---`` lines."""
+    """Return the text after the front matter, if any, which stands between two ``---`` lines."""
     text = _EMBEDDED.sub("", read_text(path, reading))
     match = _FRONT_MATTER.match(text, 0, _MAX_FRONT_MATTER)
     return text if match is None else text[match.end() :].lstrip("\n")

@@ -1,4 +1,4 @@
-"""Search an index on disk by text or by documents, with explanations. The names are in ``__init__.pyi``."""
+"""Search an index on disk by text or by example documents. ``__init__.pyi`` lists the exported names."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Add documents to an index: only new texts are encoded, and each batch is one commit."""
+"""Add documents to an index, encoding only new texts and committing each batch."""
 
 from __future__ import annotations
 
@@ -33,36 +33,36 @@ from simlte_st.words.languages import LanguageFinder
 from simlte_st.words.sentences import Segmenter
 
 VECTORS_FOLDER = "vectors.parts"
-"""Vectors that are not in the table yet."""
+"""Subfolder for vectors that are not in the table yet."""
 
-REMEDY = "parts=True finds documents by all of their text, for about {times:.1f} times the work."
-"""Advice if a model truncates many tokens; passages are off by default because of their cost."""
+REMEDY = "parts=True makes the whole text of each document searchable, at about {times:.1f} times the cost."
+"""Advice when a model truncates many tokens; passages are off by default because of their cost."""
 
 Vectors: TypeAlias = Mapping[str, tuple[ArrayLike, int]]
-"""Vectors and numbers of tokens by the hash of the text."""
+"""Vectors and token counts, by text hash."""
 
 Row: TypeAlias = dict[str, Any]
-"""A row of the table by column; the metadata decides the columns."""
+"""A row of the table, by column name; the metadata columns vary between indexes."""
 
 
 @dataclass
 class IndexReport:
-    """Report of adding documents.
+    """The outcome of adding documents to an index.
 
     Attributes:
-        reading: What was read, and which documents of the source were skipped.
-        truncation: Share of the texts and passages that the model read.
+        reading: Counts of the documents read and skipped in the source.
+        truncation: Counts of the tokens that the model reads and truncates.
         added: Number of new documents.
         replaced: Number of documents whose text or metadata has changed.
-        unchanged: Number of documents that were in the index already.
+        unchanged: Number of documents that were already in the index.
         removed: Number of documents that were removed because the source no longer has them.
         kept: Ids of documents that ``sync`` kept because they could not be read.
         encoded: Number of texts and passages that were encoded.
-        reused: Number of texts and passages whose vector was in the index.
-        documents: Number of documents in the index now.
-        vectors: Number of vectors that a search compares.
-        misfits: Number of dropped values, by column: binary, of another type than the column, or beyond the maximum
-            number of columns.
+        reused: Number of texts and passages whose vector was already in the index.
+        documents: Number of documents now in the index.
+        vectors: Number of searchable vectors.
+        misfits: Number of dropped values, by column: binary values, values that do not fit the column's type, and
+            values of columns beyond the maximum number.
     """
 
     reading: ReadReport
@@ -93,7 +93,7 @@ class IndexReport:
         if self.misfits:
             columns = ", ".join(f"{name} ({count:,})" for name, count in self.misfits.items())
             lines.append(
-                f"left out values that are binary, of another type than their column, or beyond {MAX_COLUMNS} "
+                f"dropped values that are binary, do not fit their column's type, or exceed {MAX_COLUMNS} "
                 f"columns: {columns}. Choose the columns with columns=."
             )
         return "\n".join(lines)
@@ -106,9 +106,9 @@ class IndexReport:
 
 @dataclass
 class IndexWriter:
-    """Adds documents to an index, each batch in one commit; see :meth:`simlte_st.search.Index.add`.
+    """Adds documents to an index, committing each batch; see :meth:`simlte_st.search.Index.add`.
 
-    Its settings are changed in place.
+    Modifies ``settings`` in place.
     """
 
     store: Store
@@ -125,7 +125,7 @@ class IndexWriter:
         store, encoder, settings = self.store, self.encoder, self.settings
         first, self.stream = peek(_with_stable_ids(self.reader), lambda document: len(document.text))
         texts = [document.text for document in first]
-        if not store.count():  # warn once, and forget sentences learned from other documents before a kill
+        if not store.count():  # warn once, and discard the sentence segmenter of a run that was killed
             warn_of_language({encoder.name or "The model": encoder.quick or encoder.model}, texts)
             if not (encoder.quick or settings["parts"]):
                 warn_of_truncation(encoder.model, texts, REMEDY)
@@ -138,11 +138,11 @@ class IndexWriter:
         self.learn_columns(first)
 
     def add(self) -> IndexReport:
-        """Add the documents."""
+        """Add the documents and return the report."""
         store, encoder, reader, report = self.store, self.encoder, self.reader, self.report
         folder = store.folder / VECTORS_FOLDER
         if self.engine.elsewhere:
-            self.stream = _with_stable_ids(reader)  # start again for the second reading
+            self.stream = _with_stable_ids(reader)  # restart, because the source is read twice
             missing_texts = TextParts(reader, folder, encoder, self.segmenter)
             make_parts(missing_texts, PartEncoder(encoder.model, self.batch_size), self.engine, self.progress)
         ids = set[str]()
@@ -170,7 +170,7 @@ class IndexWriter:
         """Remove documents that are no longer in the source, except those that could not be read."""
         reader = self.reader
         if reader.report.stopped_at is not None:
-            raise ConfigurationError("Only part of the documents was read (limit=): sync=True would remove the others.")
+            raise ConfigurationError("limit= leaves documents unread, and sync=True would remove them: use only one.")
         missing = [doc_id for doc_id in self.store.ids() if doc_id not in ids]
         prefixes = tuple(name for name in reader.unread if not name or name.endswith("/"))
         unread = [doc_id for doc_id in missing if doc_id in reader.unread or doc_id.startswith(prefixes)]
@@ -179,7 +179,7 @@ class IndexWriter:
         self.report.kept, self.report.removed = unread, len(removed)
 
     def learn_columns(self, documents: Iterable[Document]) -> None:
-        """Add new columns of metadata."""
+        """Add new metadata columns."""
         if fields := self.metadata.learn(documents):
             self.store.add_columns(fields)
 
@@ -208,7 +208,7 @@ class IndexWriter:
             self.store.merge(self._table(rows, vectors, bar))
 
     def _extract_terms(self, texts: Sequence[str]) -> list[str]:
-        """Return the terms of each text, separated by spaces, after saving new languages in the settings."""
+        """Return each text's terms, separated by spaces, and save new languages in the settings."""
         languages = list(map(self.find_language, texts))
         if {*languages} - {*self.settings["languages"]}:
             self.settings["languages"] = list(dict.fromkeys([*self.settings["languages"], *languages]))
@@ -217,7 +217,7 @@ class IndexWriter:
         return [" ".join(term.term for term in extract_terms(text, language)) for text, language in pairs]
 
     def _table(self, rows: list[Row], vectors: Vectors, bar: TextBar) -> pa.Table:
-        """Return the rows with their vectors, after encoding those that neither the table nor ``vectors`` has."""
+        """Return the rows with their vectors, encoding texts that are in neither the table nor ``vectors``."""
         texts = {row["hash"]: row.get("passage") or row["text"] for row in rows}
         stored = self.store.find_rows("hash", list(texts), ["hash", "vector", "tokens"]).to_pylist()
         indexed = {row["hash"]: (row["vector"], row["tokens"]) for row in stored}
@@ -235,10 +235,10 @@ class IndexWriter:
 
 
 def _with_stable_ids(reader: DocumentReader) -> Iterator[Document]:
-    """Yield documents; those of a table without ids get the hash of their text as id, since row numbers may change.
+    """Yield documents; if a table has no ids, use a hash of the text, because row numbers may change.
 
-    A second document with the same text and other columns gets the hash of both. The column ``row`` has the row number,
-    unless the source has a column of that name.
+    Among documents that share a text but differ in other columns, all but the first get a hash of text and columns. The
+    column ``row`` holds the row number, unless the source has a column of that name.
     """
     columns: dict[str, str] = {}
     for document in reader:
@@ -251,9 +251,9 @@ def _with_stable_ids(reader: DocumentReader) -> Iterator[Document]:
 
 
 def _read_vectors(folder: Path, number: int) -> Vectors:
-    """Return the vectors of :class:`TextParts` for a batch, scaled to length 1, and their numbers of tokens.
+    """Return the vectors of a batch of :class:`TextParts`, scaled to length 1, and their token counts.
 
-    Vectors of an earlier run are valid too: texts are identified by hashes, and an index has one model.
+    Vectors from an earlier run are still valid: texts are identified by hash, and an index has a single model.
     """
     vectors: dict[str, tuple[ArrayLike, int]] = {}
     for path in folder.absolute().glob(f"part-{number:08d}-*.parquet"):
@@ -265,7 +265,7 @@ def _read_vectors(folder: Path, number: int) -> Vectors:
 
 
 class TextParts(Parts):
-    """Texts and passages without a vector in an index, for other processes to encode; a part per batch of documents."""
+    """Texts and passages that lack a vector, for other processes to encode, in one part per batch of documents."""
 
     def __init__(self, reader: DocumentReader, folder: Path, encoder: Encoder, segmenter: Segmenter | None) -> None:
         super().__init__(reader, folder.absolute())
@@ -274,7 +274,7 @@ class TextParts(Parts):
 
     @property
     def total(self) -> int | None:
-        """The number of documents, if each has one text."""
+        """Number of documents, if each is encoded as one text; otherwise None."""
         return None if self._segmenter else super().total
 
     def __iter__(self) -> Iterator[Part]:

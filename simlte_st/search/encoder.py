@@ -1,4 +1,4 @@
-"""The folder of an index, its ``settings.json``, and its model: identity, passages, and vectors of length 1."""
+"""Create and check the folder and ``settings.json`` of an index, and encode texts with its model."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ if TYPE_CHECKING:  # with torch
 logger = logging.getLogger(__name__)
 
 FORMAT = 4
-"""Version of the files on disk."""
+"""Version of the index format on disk."""
 
 _IDENTITY = ("weights", "modules", "tokenizer", "max_seq_length", "prompts", "default_prompt")
 """Settings that identify the model and must not change while an index is open."""
 
 BATCH = 256
-"""Maximum number of documents in a commit; an interruption loses no more than these."""
+"""Maximum number of documents in a commit, and so the most that an interruption can lose."""
 
 STATIC_BATCHES = 8
-"""Factor of a commit's size with a static model: each commit searches the ids of the table."""
+"""How many times larger commits are with a fast static model, because each commit looks up ids in the table."""
 
 _BATCH_CHARACTERS = 4_000_000
 
 
 class IndexSettings(TypedDict):
-    """The contents of ``settings.json``, besides the identity of the model."""
+    """Contents of ``settings.json``, apart from the model's identity."""
 
     format: int
-    model: str | None  # its name or folder
+    model: str | None  # name or folder
     parts: bool
     analyzer: dict[str, Any]
     language: str | None
@@ -61,24 +61,24 @@ class Encoder:
     """A model that encodes documents and queries, with its prompts.
 
     Args:
-        model: The model, or its name or folder.
-        device: Where to compute (default: a GPU, if there is one; a static model is as fast on the CPU).
-        settings: Settings of the model's index. A static model with this identity in the Hub's cache is used without a
-            request to the Hub.
+        model: A loaded model, or its name or folder.
+        device: Torch device (default: a GPU if available; the CPU for a static model, which is as fast there).
+        settings: Settings of an existing index. If the Hub cache has a static model with this identity, it is used
+            without a request to the Hub.
 
     Attributes:
-        budget: Maximum number of tokens of a document, without special tokens and prompt; None if unlimited.
-        count: Function that counts tokens, without special tokens.
-        dimension: Size of a vector.
-        name: Its name or folder; None for a loaded model.
-        quick: The token vectors of a static model in a folder, which need no torch; None for other models.
+        budget: Maximum number of tokens per document, excluding special tokens and the prompt; None if unlimited.
+        count: Function that counts tokens, excluding special tokens.
+        dimension: Embedding dimension.
+        name: Name or folder of the model; None if ``model`` is a loaded model.
+        quick: Token vectors of a static model in a folder, used without torch; None for other models.
     """
 
     def __init__(self, model: ModelSource, device: str | None = None, settings: IndexSettings | None = None) -> None:
         self.name: str | None = None
         self.quick: TokenVectors | None = None
         self._source, self._device = model, device
-        if isinstance(model, (str, os.PathLike)):  # absolute, to find a folder from anywhere
+        if isinstance(model, (str, os.PathLike)):  # absolute, so that any working directory will do
             self.name = os.path.abspath(model) if os.path.isdir(model) else os.fspath(model)
             if device in (None, "cpu"):
                 self.quick = _read_token_vectors(model, settings)
@@ -89,7 +89,7 @@ class Encoder:
 
     @cached_property
     def model(self) -> SentenceTransformer:
-        """The model in torch."""
+        """The torch model, loaded when first needed."""
         from simlte_st.models.loading import check_encodes, load_model
 
         if isinstance(self._source, (str, os.PathLike)):
@@ -98,7 +98,7 @@ class Encoder:
         return self._source
 
     def truncation(self) -> Truncation:
-        """Return an empty truncation count."""
+        """Return truncation counts that start at zero."""
         return Truncation() if self.quick else Truncation.of(self.model)
 
     def identity(self) -> dict[str, Any]:
@@ -106,7 +106,7 @@ class Encoder:
         return {**(self.quick.identity() if self.quick else model_identity(self.model)), "normalized": True}
 
     def batches(self, documents: Iterable[Document]) -> Iterator[list[Document]]:
-        """Yield the documents of each commit."""
+        """Group documents into batches, one per commit."""
         factor = STATIC_BATCHES if self.quick or self.model.transformers_model is None else 1
         return in_batches(documents, lambda document: len(document.text), factor * _BATCH_CHARACTERS, factor * BATCH)
 
@@ -115,11 +115,11 @@ class Encoder:
         return split_passages(document, segmenter, self.count, self.budget)
 
     def documents(self, texts: Sequence[str], batch_size: int = 32) -> NDArray[np.float32]:
-        """Return the vectors of documents, passages or sentences: shape ``[len(texts), dimension]``."""
+        """Return the vectors of documents, passages or sentences, of shape ``[len(texts), dimension]``."""
         return self.encode(texts, batch_size).vectors
 
     def encode(self, texts: Sequence[str], batch_size: int = 32) -> Encoded:
-        """Return the vectors of documents, passages or sentences, and their numbers of tokens."""
+        """Return the vectors and token counts of documents, passages or sentences."""
         if not texts:
             return Encoded(np.zeros((0, self.dimension), dtype=np.float32), [])
         if self.quick:
@@ -129,7 +129,7 @@ class Encoder:
         return encoded._replace(vectors=unit_rows(encoded.vectors).astype(np.float32))
 
     def query(self, text: str) -> NDArray[np.float32]:
-        """Return the vector of a query: shape ``[dimension]``."""
+        """Return the vector of a query, of shape ``[dimension]``."""
         if self.quick:
             rows = self.quick.encode([text], query_prompt(self.quick)).vectors
         else:
@@ -144,11 +144,11 @@ def _read_token_vectors(model: str | os.PathLike[str], settings: IndexSettings |
 
 
 def check_new_index(folder: Path, overwrite: bool = False) -> None:
-    """Check that an index can be created in a folder; ``overwrite`` allows replacing an index."""
+    """Check that an index can be created in a folder; ``overwrite`` allows replacing an existing index."""
     check_installed("lancedb", "index", "indexes")
     check_place(folder)
     if not folder.exists() or (folder.is_dir() and all(path.name.startswith(".") for path in folder.iterdir())):
-        return  # an empty folder may have a lock
+        return  # an empty folder may contain a lock file
     if not is_index(folder):
         raise ConfigurationError(f"{folder} already exists and is not an index: choose another folder for the index.")
     check_new(folder, overwrite)
@@ -165,7 +165,7 @@ def create_index(
     settings |= {"analyzer": ANALYZER, "language": language, "languages": []}
     loaded = None if encoder.quick else encoder.model
     if loaded and loaded.similarity_fn_name != "cosine" and type(loaded[-1]).__name__ != "Normalize":
-        logger.warning("The model compares vectors by %s, but an index ranks by cosine.", loaded.similarity_fn_name)
+        logger.warning("The model's similarity is %s, but an index ranks by cosine.", loaded.similarity_fn_name)
     lock = hold(folder)
     try:
         check_new_index(folder, overwrite)  # again: another process may have created one in the meantime
@@ -186,7 +186,7 @@ def is_index(place: object) -> bool:
 
 
 def read_settings(folder: Path, previous: IndexSettings | None = None) -> IndexSettings:
-    """Read the settings of an index, and check that its model is still the one of the ``previous`` settings."""
+    """Read the settings of an index, and check that its model is still the one in the ``previous`` settings."""
     if not (folder / SETTINGS_FILE).is_file():
         raise StoreError(f"There is no index at {folder}: create one with simlte index.")
 
@@ -198,9 +198,9 @@ def read_settings(folder: Path, previous: IndexSettings | None = None) -> IndexS
         return settings
 
     if (settings := read_index_file(folder, SETTINGS_FILE, check)) is None:
-        raise StoreError(f"{folder} was made by another version of simlte-st: index again, with --overwrite.")
+        raise StoreError(f"{folder} was made by another version of simlte-st: rebuild it with --overwrite.")
     if previous and any(settings.get(name) != previous.get(name) for name in _IDENTITY):
-        raise StoreError(f"{folder} was replaced by an index of another model: open it again.")
+        raise StoreError(f"{folder} was replaced by an index made with another model: open it again.")
     return settings
 
 
@@ -210,11 +210,11 @@ def check_encoder(folder: Path, settings: IndexSettings, model: ModelSource | No
         check_model(model)
         return model
     if (name := settings["model"]) is None:
-        raise ConfigurationError(f"The model of {folder} has no name: pass it with model=.")
+        raise ConfigurationError(f"{folder} was made with a loaded model, which has no name: pass the model as model=.")
     try:
         check_model(name)
     except ModelError as error:
-        raise ModelError(f"{error} It is the model of {folder}: if it has moved, name it with model=.") from None
+        raise ModelError(f"{error} {folder} uses this model: if it has moved, pass it as model=.") from None
     return name
 
 
@@ -225,7 +225,7 @@ def load_encoder(folder: Path, settings: IndexSettings, model: ModelSource | Non
     if different := changes({name: settings.get(name) for name in identity}, identity):
         raise ModelError(
             f"{folder} was made with a different model than {encoder.name or 'the given one'} "
-            f"({'; '.join(different.values())}), so vectors cannot be compared. Name the right model with model=, or "
-            "create another index."
+            f"({'; '.join(different.values())}), so their vectors cannot be compared. Pass the right model as model=, "
+            "or create another index."
         )
     return encoder

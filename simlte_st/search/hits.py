@@ -1,4 +1,4 @@
-"""Queries, the documents that match them (by vectors, by BM25, or by the scores of both), and the hits."""
+"""Rank the documents that match a query, by vectors, by BM25, or by both scores together."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ Mode = Literal["hybrid", "dense", "text"]
 Cosine = Annotated[float, Interval(ge=-1, le=1)]
 
 TOP_K = 10
-"""Number of hits without ``top_k`` and ``threshold``."""
+"""Number of hits if neither ``top_k`` nor ``threshold`` is given."""
 
 VECTORS = 0.3
-"""Weight of the cosines in the mode ``"hybrid"``; BM25 has weight 1. On ten sets of known pairs, for static models with
-and without passages and for an encoder, .2 to .6 give about the same results; with .3, hybrid search is never more than
-.003 of MRR behind the better of vectors and BM25. Leaving out one set at a time chooses .2 to .4."""
+"""Weight of the cosines in hybrid mode; BM25 has weight 1. On ten datasets of known pairs, with an encoder and with
+static models (with and without passages), weights of .2 to .6 perform about equally. At .3, the MRR of hybrid search is
+never more than .003 below the better of vectors and BM25. Leave-one-dataset-out selection picks .2 to .4."""
 
-_DEPTH = 100  # minimum length of the rankings to fuse; the first 100 documents also standardise the scores
-_THREADS = 4  # of BM25 searches: on two cores, these halve the time, and more threads gain little
-_COMPARED = 16  # queries whose missing cosines are computed at once: a document may have a megabyte of vectors
-_ROUNDING = 1e-6  # a smaller deviation of cosines counts as zero
+_DEPTH = 100  # minimum length of the rankings to fuse; scores are standardised over the first 100 documents of each
+_THREADS = 4  # for BM25 search; on two cores, four threads halve the time and more gain little
+_COMPARED = 16  # queries per batch of missing cosines, since the vectors of one document may take a megabyte
+_ROUNDING = 1e-6  # smaller standard deviations count as zero
 
 REMEMBERED = 50_000
-"""Maximum number of remembered vectors of sentences or passages: 38 MB for 384 dimensions."""
+"""Maximum number of cached sentence or passage vectors (38 MB at 384 dimensions)."""
 
 _LAST_WORD = re.compile(r"\s+\S{0,40}$")
 
 
 @dataclass(slots=True)
 class Criteria:
-    """The criteria of a search: arguments of :meth:`simlte_st.search.Index.search`."""
+    """Search criteria, as passed to :meth:`simlte_st.search.Index.search`."""
 
     top_k: int | None = None
     threshold: float | None = None
@@ -57,7 +57,7 @@ class Criteria:
             self.top_k = TOP_K
         if self.threshold is not None and self.mode == "text":
             raise ConfigurationError(
-                f"threshold={self.threshold}: a threshold is a cosine, but mode='text' does not compare vectors."
+                f"threshold={self.threshold} is a minimum cosine, but mode='text' does not compare vectors."
             )
 
     @property
@@ -68,15 +68,15 @@ class Criteria:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Query:
-    """A query for both rankings.
+    """A query for vector search and BM25.
 
     Attributes:
-        words: Words for BM25, by term.
+        words: Query words, by BM25 term.
         weights: Weight of each term.
-        vector: Shape ``[dim]``, of length 1; None with the mode ``"text"``.
-        excluded: Ids of documents that are never hits: the query documents.
-        text: The text of the query; empty for query documents.
-        documents: The texts of the query documents.
+        vector: Unit-length vector (shape ``[dim]``); None with ``mode="text"``.
+        excluded: Ids to leave out of the hits: the query documents, and documents with the same text.
+        text: Text of the query; empty for query documents.
+        documents: Texts of the query documents.
     """
 
     words: Mapping[str, str]
@@ -89,9 +89,9 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A matching document with its scores, as in a hit. ``part`` is its best row by cosine.
+    """A matching document with the scores of its hit.
 
-    ``passage`` is the passage read by a reranker.
+    ``part`` is the document's row with the highest cosine, and ``passage`` the reranker's best passage.
     """
 
     id: str
@@ -104,7 +104,7 @@ class Match:
 
 
 def find_matches(store: Store, queries: Sequence[Query], criteria: Criteria) -> list[list[Match]]:
-    """Return the matching documents of each query, best first; the filter must have been checked."""
+    """Return each query's matching documents, best first; ``criteria.where`` must be a checked filter."""
     mode, top_k, threshold, where = criteria.mode, criteria.top_k, criteria.threshold, criteria.where
     depth = None if threshold is not None else top_k
     if depth is not None and mode != "dense":
@@ -130,7 +130,7 @@ def find_matches(store: Store, queries: Sequence[Query], criteria: Criteria) -> 
 
 
 def _nearest(store: Store, queries: Sequence[Query], criteria: Criteria, depth: int | None) -> list[Nearest]:
-    """Return the nearest documents of each query, without its excluded ones."""
+    """Return each query's nearest documents, except those that it excludes."""
     condition = f"searched AND {criteria.where}" if criteria.where else "searched"
     limit = None if depth is None else depth + max(len(query.excluded) for query in queries)
     vectors = np.stack([query.vector for query in queries if query.vector is not None])
@@ -153,7 +153,7 @@ def _first_hits(documents: Mapping[str, T], query: Query, depth: int | None) -> 
 def _add_missing_cosines(
     store: Store, queries: Sequence[Query], nearest: Sequence[Nearest], bm25: Sequence[Mapping[str, float]]
 ) -> None:
-    """Add the documents found only by BM25 to the nearest ones of each query."""
+    """Compute the cosines of documents found only by BM25, and add them to ``nearest``."""
     missing = [[doc_id for doc_id in scores if doc_id not in near] for scores, near in zip(bm25, nearest, strict=True)]
     for start in range(0, len(queries), _COMPARED):
         batch = missing[start : start + _COMPARED]
@@ -175,13 +175,13 @@ def _add_missing_cosines(
 def fused_scores(cosines: Mapping[str, float], bm25: Mapping[str, float]) -> dict[str, float]:
     """Return the sum of each document's standardised BM25 score and its weighted, standardised cosine.
 
-    Means and deviations are those of the first documents of either ranking, so that they do not depend on the size of
-    the corpus or on ``top_k=``. Those of BM25 include documents without any word of the query, so a rare word can
-    outweigh all vectors.
+    Means and standard deviations are taken over the first documents of either ranking, so they do not depend on the
+    size of the corpus or on ``top_k=``. For BM25, these include documents with none of the query's words, so a rare
+    word can outweigh all vectors.
 
     Args:
         cosines: Cosines of all documents, nearest first.
-        bm25: BM25 scores of the documents with words of the query, highest first.
+        bm25: BM25 scores of the documents that contain words of the query, highest first.
     """
     first = {*islice(cosines, _DEPTH), *islice(bm25, _DEPTH)}
     is_first = np.array([doc_id in first for doc_id in cosines], dtype=bool)
@@ -192,7 +192,7 @@ def fused_scores(cosines: Mapping[str, float], bm25: Mapping[str, float]) -> dic
 
 
 def z_scores(values: NDArray[np.float64], sample: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """Return z-scores of values, by the mean and deviation of a sample (default: of the values)."""
+    """Standardise values by the mean and standard deviation of a sample (default: the values themselves)."""
     sample = values if sample is None else sample
     if not len(sample):
         return values
@@ -206,18 +206,18 @@ class Hit:
 
     Attributes:
         id: Id of the document.
-        score: Score that orders the hits. With ``mode="hybrid"``, the BM25 score plus the weighted cosine, each
+        score: Score by which the hits are ranked. With ``mode="hybrid"``, the BM25 score plus the weighted cosine, each
             standardised; otherwise the cosine or the BM25 score. With ``rerank=``, this score plus the weighted cosine
-            of the other model, each standardised.
-        cosine: Cosine of the query and the document, or its best passage; None with ``mode="text"``.
+            under the ``rerank=`` model, each standardised.
+        cosine: Cosine between the query and the document or its best passage; None with ``mode="text"``.
         bm25: BM25 score of the document; None if BM25 did not rank it.
         beginning: The first words of the text, with an ellipsis if it is longer.
-        passage: The passage nearest to the query, in an index with passages; None if the model reads the whole
-            document, and with ``mode="text"``. With ``rerank=``, the passage that was read.
-        metadata: The values of the other columns.
-        sentences: With ``explain=True``, the sentences nearest to the query, and the cosine of each.
-        words: With ``explain=True``, the words shared with the query, and the share of each in the BM25 score.
-        reranked: Cosine of the query and the passage by the model of ``rerank=``; None if it did not read the document.
+        passage: The passage nearest to the query, if the index has passages; None if the model reads the whole document
+            or with ``mode="text"``. With ``rerank=``, the reranker's best passage.
+        metadata: The values of the metadata columns.
+        sentences: With ``explain=True``, the sentences nearest to the query, each with its cosine.
+        words: With ``explain=True``, the words shared with the query, each with its share of the BM25 score.
+        reranked: Cosine of the query and the passage under the ``rerank=`` model; None if the hit was not reranked.
     """
 
     id: str
@@ -232,29 +232,29 @@ class Hit:
     reranked: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the hit as JSON values, metadata among them."""
+        """Return the hit, including its metadata, as JSON values."""
         names = ("id", "score", "cosine", "bm25", "reranked", "beginning", "passage")
         values = {name: getattr(self, name) for name in names}
         for name, value in self.metadata.items():
-            is_finite = not isinstance(value, float) or isfinite(value)  # JSON has no other numbers
+            is_finite = not isinstance(value, float) or isfinite(value)  # JSON has no NaN or infinity
             values[name] = value.isoformat() if isinstance(value, date) else value if is_finite else None
         values["sentences"] = [{"sentence": sentence, "cosine": cosine} for sentence, cosine in self.sentences]
         return values | {"words": [{"word": word, "bm25": score} for word, score in self.words]}
 
 
 def shorten(text: str, length: int) -> str:
-    """Return a text, or its first words up to a length in characters and an ellipsis."""
+    """Shorten a text to at most ``length`` characters, in whole words, and add an ellipsis."""
     return text if len(text) <= length else _LAST_WORD.sub("", text[: length + 1])[:length] + " …"
 
 
 class RememberedVectors:
-    """The vectors of sentences or passages, encoded once while an index is open."""
+    """A cache of sentence or passage vectors, kept while an index is open."""
 
     def __init__(self, encode: Callable[[Sequence[str]], NDArray[np.float32]]) -> None:
         self._encode, self._vectors = encode, dict[str, NDArray[np.float16]]()
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the vectors of texts: shape ``[len(texts), dimension]``."""
+        """Return the vectors of texts, of shape ``[len(texts), dimension]``."""
         if len(self._vectors) > REMEMBERED:
             self._vectors.clear()
         if missing := [text for text in dict.fromkeys(texts) if text not in self._vectors]:

@@ -1,4 +1,4 @@
-"""The index: documents in, hits out. Imports neither torch nor LanceDB, so that ``--help`` is fast."""
+"""Index documents on disk and search them. Imports neither torch nor LanceDB, so that ``--help`` is fast."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from simlte_st.words.languages import check_language
 
 
 class Index:
-    """Documents on disk, found by text or by other documents.
+    """An index on disk, to find documents by text or by example documents.
 
-    Create one with :meth:`create`, and open it with :meth:`open`. One process writes at a time; others can search in
-    the meantime and find everything written so far. Every method raises :class:`~simlte_st.errors.StoreError` if the
-    index cannot be read or written, and ``ModelError`` if its model is missing or has changed; methods that write raise
-    ``ConfigurationError`` while another process writes.
+    Create an index with :meth:`create` and open it with :meth:`open`. Only one process can write at a time; others can
+    search meanwhile and find everything written so far. Every method raises :class:`~simlte_st.errors.StoreError` if
+    the index cannot be read or written, and ``ModelError`` if its model is missing or has changed; methods that write
+    raise ``ConfigurationError`` while another process writes.
 
     Example:
         ::
@@ -47,7 +47,7 @@ class Index:
 
     Attributes:
         folder: The folder of the index.
-        parts: Whether it also has a vector for each passage.
+        parts: Whether long documents also have a vector for each passage.
     """
 
     def __init__(self, folder: Path, model: ModelSource | None, device: str | None) -> None:
@@ -87,18 +87,18 @@ class Index:
 
         Args:
             path: The folder of the index.
-            model: The model that encodes documents and queries, or its name or folder; opening reloads it by name.
-            parts: Also find long documents by their passages: as many whole sentences as the model reads at once, or
-                256 tokens for a static model (default: as in the existing index; off in a new one).
-            language: ISO 639-1 code, for stemming and stop words (default: detected for each document).
-            exist_ok: Open the index if it exists, to add to it. It must have the same model and ``parts=``.
+            model: The model that encodes documents and queries, or its name or folder; :meth:`open` loads it by name.
+            parts: Also index passages of long documents: as many whole sentences as the model reads at once, or 256
+                tokens for a static model (default: the setting of the existing index; off for a new one).
+            language: ISO 639-1 code for stemming and stop words (default: detected for each document).
+            exist_ok: Open the index if it already exists. It must have the same model and ``parts=``.
             overwrite: Replace an existing index, but nothing else.
-            device: Where to compute: cpu, cuda, cuda:1 or mps (default: a GPU, if there is one; the CPU for a static
+            device: Device to compute on: cpu, cuda, cuda:1 or mps (default: a GPU if available; the CPU for a static
                 model).
 
         Raises:
             ConfigurationError: The folder exists, its index has other settings, or the device or language is unknown.
-            ModelError: The model does not exist, or the existing index has another one.
+            ModelError: The model does not exist, or the existing index uses another one.
             MissingExtraError: LanceDB is not installed.
         """
         folder = Path(path)
@@ -122,12 +122,12 @@ class Index:
 
         Args:
             path: The folder of the index.
-            model: The model of the index, or its name or folder, if it has moved. It must be the same model, and is
-                loaded when first needed.
-            device: Where the model computes, as for :meth:`create`.
+            model: The index's model, or its name or folder, if it has moved. It must be the same model, and is loaded
+                when first needed.
+            device: Device to compute on, as for :meth:`create`.
 
         Raises:
-            StoreError: There is no index, it is incomplete, or another version made it.
+            StoreError: There is no index, it is incomplete, or it was made by another version.
             MissingExtraError: LanceDB is not installed.
         """
         return cls(Path(path), model, device)
@@ -136,7 +136,7 @@ class Index:
         """Load the model now rather than when first needed, and return the index.
 
         Raises:
-            ConfigurationError: The index was created with a loaded model, so it cannot load the model by name.
+            ConfigurationError: The index was created with a loaded model, which cannot be loaded by name.
         """
         _ = self.encoder
         return self
@@ -149,10 +149,10 @@ class Index:
         return self._encoder
 
     def _snapshot(self, criteria: Criteria | None = None, rerank: ModelSource | None = None) -> Searcher:
-        """Return a searcher of a snapshot of the index, after checking the filter and loading the reranker."""
+        """Check the filter, load the reranker, and return a searcher over a snapshot of the index."""
         read_settings(self.folder, self._settings)
         if self._searcher is None:
-            languages = self._settings["languages"] or ["en"]  # an empty index has none
+            languages = self._settings["languages"] or ["en"]  # an empty index has no languages
             self._searcher = Searcher(self._store, lambda: self.encoder, self.parts, languages)
         searcher = self._searcher.snapshot(criteria or Criteria())
         if rerank is not None:
@@ -185,45 +185,45 @@ class Index:
         address: str | None = None,
         progress: bool = True,
     ) -> IndexReport:
-        """Add documents, each batch in one commit: an interruption loses one batch at most.
+        """Add documents, committing each batch, so that an interruption loses at most one.
 
-        A document replaces the one with the same id. Nothing is encoded twice: unchanged documents are skipped, and
-        equal texts share a vector. All other columns become metadata; see
-        :class:`~simlte_st.search.schema.Metadata`. In a table without ids, the id is a hash of the text, and the
-        column ``row`` has the row number.
+        A document replaces any document with the same id. Nothing is encoded twice: unchanged documents are skipped,
+        and identical texts share a vector. All other columns become metadata; see
+        :class:`~simlte_st.search.schema.Metadata`. If a table has no ids, the id is a hash of the text, and the column
+        ``row`` holds the row number.
 
-        With several devices or ``engine="ray"``, the source is read twice: first to encode all texts that have no
-        vector, then to write. Finished vectors survive an interruption. All machines of Ray must see the documents and
-        the index.
+        With several devices or ``engine="ray"``, the source is read twice: once to encode all texts that have no
+        vector, and once to write. Finished vectors survive an interruption. All Ray machines must have access to the
+        documents and the index.
 
         Args:
-            source: The documents: anything that :func:`~simlte_st.data.read_documents` takes, or its reader.
+            source: The documents: anything that :func:`~simlte_st.data.read_documents` accepts, or its reader.
             batch_size: Batch size for the longest texts; shorter ones get larger batches.
-            columns: Columns of the source to keep as metadata, or paths into structs (default: the 256 most frequent).
+            columns: Source columns to keep as metadata, or paths into structs (default: the 256 most frequent).
             sync: Remove documents that are no longer in the source. Documents that could not be read this time are
                 kept.
-            device: Where to compute: cpu, cuda, cuda:1 or mps. Several, such as ``cuda:0,cuda:1``, share the work, each
-                in its own process (default: a GPU, if there is one).
-            engine: Where to compute: in this process (``local``), or in Ray actors on one or more machines (``ray``).
-            actors: Number of Ray actors, each with a CPU and, if there are any, a GPU (default: as many as fit).
+            device: Device to compute on: cpu, cuda, cuda:1 or mps (default: a GPU if available). Several devices, such
+                as ``cuda:0,cuda:1``, share the work, each in its own process.
+            engine: Compute in this process (``local``) or in Ray actors on one or more machines (``ray``).
+            actors: Number of Ray actors, each with a CPU and, if available, a GPU (default: as many as fit).
             address: Address of the Ray cluster (default: one running on this machine, or a new one).
             progress: Show a progress bar.
 
         Returns:
-            The numbers of documents that were added, replaced, removed and unchanged.
+            Counts of the documents added, replaced, removed and unchanged.
 
         Raises:
-            DataError: The documents cannot be read, or a column is missing or would get the name of another one.
+            DataError: The documents cannot be read, a column is missing, or two columns would get the same name.
             ConfigurationError: ``sync=True`` with a limited number of documents, or the device, engine or cluster is
                 not available.
-            MissingExtraError: ``engine="ray"`` without the extra ``ray``.
+            MissingExtraError: ``engine="ray"`` without the ``ray`` extra.
             Interrupted: Ctrl-C, or SIGTERM at the command line; the message gives the number of documents in the index.
         """
         placement = Engine(device, engine, actors, address)
         reader = read_documents(source).with_options(metadata=True)
         placement.check_devices()
         progress_kept = keeping(
-            lambda: f"{self.folder} has {format_count(len(self), 'document')}: run it again to add the others."
+            lambda: f"{self.folder} has {format_count(len(self), 'document')}: run it again to add the rest."
         )
         with self._write() as store, progress_kept:
             return IndexWriter(
@@ -232,7 +232,7 @@ class Index:
             ).add()  # fmt: skip
 
     def delete(self, ids: Sequence[str]) -> int:
-        """Delete documents, and return how many of them were in the index."""
+        """Delete documents and return how many of them were in the index."""
         with self._write() as store:
             before = store.count()
             store.delete(normalize_ids(ids))
@@ -242,7 +242,7 @@ class Index:
         """Return documents with their metadata, in the order of the ids.
 
         Raises:
-            DataError: One of them is not in the index.
+            DataError: An id is not in the index.
         """
         return self._store.documents(normalize_ids(ids))
 
@@ -250,9 +250,9 @@ class Index:
         """Return documents as a table, sorted by id.
 
         Args:
-            columns: Some of ``id``, ``text``, ``tokens``, ``vector`` and the metadata; None for all. The id is always
-                included.
-            ids: Ids of the documents; None for all.
+            columns: Columns to return, among ``id``, ``text``, ``tokens``, ``vector`` and the metadata (default: all).
+                The id is always included.
+            ids: Ids of the documents to return (default: all).
         """
         columns = [columns] if isinstance(columns, str) else columns
         return self._store.table(columns, None if ids is None else normalize_ids(ids))
@@ -278,22 +278,22 @@ class Index:
         Args:
             query: Text to search for.
             top_k: Number of hits (default: 10, or all with ``threshold=``).
-            threshold: Lowest cosine of a hit. All documents are then compared, without an approximate index.
+            threshold: Minimum cosine of a hit. All documents are then compared, without the approximate index.
             where: SQL condition on the id and the metadata, such as ``year > 2010``.
-            mode: How to rank documents: by the cosine of vectors (``dense``), by words with BM25 (``text``), or by both
+            mode: How to rank documents: by vector similarity (``dense``), by words with BM25 (``text``), or by both
                 scores together (``hybrid``).
-            rerank: Encoder, or its name or folder, that reads passages of the first 64 hits (their beginnings if the
-                query is a document) and ranks these hits again. The open index remembers the vectors of the passages;
+            rerank: Encoder, or its name or folder, that reranks the first 64 hits by their passages (by their
+                beginnings if the query is a document). Passage vectors are cached while the index is open;
                 ``threshold=`` still applies to the cosine of the index's own vectors.
-            explain: Show the sentences nearest to the query, and the words shared with it.
+            explain: Show the sentences nearest to the query and the words shared with it.
 
         Returns:
             The hits, best first.
 
         Raises:
-            ConfigurationError: An argument is out of its range, or the filter cannot be used.
+            ConfigurationError: An argument is out of range, or the filter cannot be used.
             DataError: The query is empty.
-            ModelError: The model of ``rerank=`` cannot be used.
+            ModelError: The ``rerank=`` model cannot be used.
         """
         if not query.strip():
             raise DataError("The query is empty.")
@@ -320,20 +320,21 @@ class Index:
         """Find documents that are similar to query documents. Query documents are never hits.
 
         Args:
-            documents: The query documents: ids of the index, paths of files, or texts, tried in this order. Several
-                form one query: the mean of their vectors, and the words of all.
+            documents: The query documents: ids in the index, file paths, or texts, tried in this order. Several
+                documents form one query, with the mean of their vectors and all of their words.
             top_k: Number of hits, as for :meth:`search`.
-            threshold: Lowest cosine of a hit, as for :meth:`search`.
+            threshold: Minimum cosine of a hit, as for :meth:`search`.
             where: SQL condition on the id and the metadata, as for :meth:`search`.
             mode: How to rank documents, as for :meth:`search`.
-            rerank: Encoder that ranks the first hits again, as for :meth:`search`.
+            rerank: Encoder that reranks the first hits, as for :meth:`search`.
             explain: Explain the hits, as for :meth:`search`.
 
         Returns:
             The hits, best first.
 
         Raises:
-            DataError: A query document is empty, or one word that is no id and no path. Others: see :meth:`search`.
+            DataError: A query document is empty, or a single word that is neither an id nor a path.
+            SimlteError: Other errors, as for :meth:`search`.
         """
         sources = [documents] if isinstance(documents, (str, os.PathLike)) else list(documents)
         if not sources:
@@ -353,21 +354,22 @@ class Index:
         mode: Mode = "hybrid",
         rerank: ModelSource | None = None,
     ) -> Iterator[tuple[str, list[Hit]]]:
-        """Find similar documents for each query document, hundreds at once. Texts of the index are not encoded again.
+        """Find similar documents for each of many query documents, without encoding texts in the index again.
 
         Args:
-            source: The query documents: anything that :func:`~simlte_st.data.read_documents` takes, or its reader.
-            top_k: Number of hits for each, as for :meth:`search`.
-            threshold: Lowest cosine of a hit, as for :meth:`search`.
+            source: The query documents: anything that :func:`~simlte_st.data.read_documents` accepts, or its reader.
+            top_k: Number of hits per query document, as for :meth:`search`.
+            threshold: Minimum cosine of a hit, as for :meth:`search`.
             where: SQL condition on the id and the metadata, as for :meth:`search`.
             mode: How to rank documents, as for :meth:`search`.
-            rerank: Encoder that ranks the first hits again, as for :meth:`search`.
+            rerank: Encoder that reranks the first hits, as for :meth:`search`.
 
         Yields:
             The id and the hits of each query document, in order.
 
         Raises:
-            DataError: The documents cannot be read. Others: see :meth:`search`.
+            DataError: The documents cannot be read.
+            SimlteError: Other errors, as for :meth:`search`.
         """
         criteria = Criteria(top_k, threshold, where, mode)
         self._snapshot(criteria, rerank)  # errors appear before documents are read

@@ -1,8 +1,8 @@
-"""The columns of an index: its own, and typed columns of the documents' metadata for filters.
+"""The columns of an index: its own, and typed metadata columns for filters.
 
-LanceDB compares a column only with a literal of its exact type. In our filters, dates and times are text of any
-precision and time zone, a date means the whole day, and integers can be compared with 3.5. :func:`typed_literals`
-rewrites these literals for LanceDB.
+LanceDB compares a column only with a literal of its exact type. Our filters are more lenient: dates and times are text
+with any precision and time zone, a date means the whole day, and integers can be compared with 3.5.
+:func:`typed_literals` rewrites these literals for LanceDB.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ RESERVED = frozenset((*OWN_COLUMNS, *_HIT.split()))
 """Names of the index's own columns, and of the other fields of a hit."""
 
 MAX_COLUMNS = 256
-"""Maximum number of metadata columns; the most frequent ones are kept, because more would make the table slow."""
+"""Maximum number of metadata columns; the most frequent ones are kept, because more would slow the table down."""
 
 Value: TypeAlias = bool | int | float | str | bytes | date | None
-"""A value of the metadata, after conversion to a few types."""
+"""A metadata value, converted to one of a few types."""
 
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 _BOOLEANS = {"true": True, "false": False}
 _LARGEST = 2**63
-_ENDS = (1, 9999)  # years in which a change of time zone may overflow
+_ENDS = (1, 9999)  # years in which a time zone conversion may overflow
 
 _LITERAL = r"(?:(?:date|timestamp)\s*)?'(?:[^']|'')*'"
 _COLUMN = r'(?:"[^"]+"|`[^`]+`|[\p{L}_][\p{L}\p{M}\p{N}_]*)'
@@ -76,7 +76,7 @@ def own_schema(dimension: int) -> pa.Schema:
         pa.field("tokens", pa.int32(), nullable=False),
         pa.field("searched", pa.bool_(), nullable=False),  # False for a document with passages
         pa.field("text", pa.string()),  # of the document
-        pa.field("terms", pa.string()),  # of its text, separated by spaces; BM25 searches them
+        pa.field("terms", pa.string()),  # of its text, separated by spaces, for BM25
         pa.field("passage", pa.string()),
         pa.field("vector", pa.list_(pa.float32(), dimension), nullable=False),
     ]
@@ -84,10 +84,10 @@ def own_schema(dimension: int) -> pa.Schema:
 
 
 def column_name(name: str) -> str:
-    """Return the name that a source's column gets in the index, which needs no quotes in filters.
+    """Return the name of a source column in the index, which needs no quotes in filters.
 
-    Characters other than letters with marks, digits and underscores become underscores. A reserved name gets the suffix
-    ``_``; a name that begins with a digit or an underscore gets the prefix ``x``.
+    Characters other than letters, combining marks, digits and underscores become underscores. Reserved names get the
+    suffix ``_``; names that begin with a digit or an underscore get the prefix ``x``.
     """
     plain = regex.sub(r"[^\p{L}\p{M}\p{N}_]", "_", to_nfc(name))
     if not plain[:1].isalpha():
@@ -99,17 +99,17 @@ class Metadata:
     """Converts the metadata of documents to typed columns.
 
     The first values of a column determine its type: boolean, integer, float, date, time with or without a time zone, or
-    text. Values keep the type of their source. In sources without types, such as CSV, a text becomes a number or a
-    boolean if it is exactly that value's notation: "1.10" and "007" stay text. Decimals become floats, lists and
+    text. Values keep the type that they have in the source. In untyped sources such as CSV, text becomes a number or a
+    boolean only if it is written in standard form: "1.10" and "007" stay text. Decimals become floats, lists and
     structs become JSON, and everything else becomes text. Binary values are dropped.
 
     Args:
-        schema: The columns of the index so far.
-        columns: The source's columns to keep, or paths into structs; None for all, up to :data:`MAX_COLUMNS`.
+        schema: Existing metadata columns of the index.
+        columns: Source columns to keep, or paths into structs; None for all, up to :data:`MAX_COLUMNS`.
 
     Attributes:
-        types: The type of each column.
-        misfits: The number of dropped values, by column.
+        types: Type of each column.
+        misfits: Number of dropped values, by column.
     """
 
     def __init__(self, schema: pa.Schema, columns: Sequence[str] | None = None) -> None:
@@ -126,7 +126,7 @@ class Metadata:
                 raise DataError(f"The documents have no column {name!r}. Their columns are: {names}.")
 
     def learn(self, documents: Iterable[Document]) -> list[pa.Field]:
-        """Return new columns with their types."""
+        """Return the new columns of some documents, with their types."""
         first_values: dict[str, list[Value]] = {}
         sources: dict[str, str] = {}
         for document in documents:
@@ -143,21 +143,21 @@ class Metadata:
         return fields
 
     def values(self, document: Document) -> dict[str, Value]:
-        """Return a document's values by column; None for a missing value, or one that does not fit."""
+        """Return a document's values by column; None if a value is missing or does not fit."""
         values = {column_name(source): value for source, value in self._select_values(document).items()}
         fitted = {name: _fit(values.get(name), kind) for name, kind in self.types.items()}
         self.misfits.update(n for n, value in values.items() if fitted.get(n) is None and value not in (None, ""))
         return fitted
 
     def _select_values(self, document: Document) -> dict[str, Value]:
-        """Return the values of the requested columns of a document, converted to a few types."""
+        """Return a document's values in the requested columns, converted to a few types."""
         metadata = document.metadata or {}
         values = {name: value_at(metadata, name) for name in (metadata if self._columns is None else self._columns)}
         return {name: _convert(value) for name, value in values.items() if value is not MISSING}
 
 
 def _convert(value: Any) -> Value:
-    """Return a value converted to one of a few types; None if it is missing."""
+    """Convert a value to one of a few types; None if it is missing."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):  # pandas' missing values
         return None
     if isinstance(value, np.datetime64):
@@ -173,10 +173,10 @@ def _convert(value: Any) -> Value:
     if isinstance(value, int) and abs(value) >= _LARGEST:
         return str(value)
     if isinstance(value, (bool, int, float)):
-        return value if value == value else None  # NaN differs from itself
+        return value if value == value else None  # NaN, which differs from itself, is a missing value
     text = json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, (list, dict)) else value
     text = text if isinstance(text, str) else str(text)
-    return type(text)(to_nfc(text))  # an UntypedText stays one
+    return type(text)(to_nfc(text))  # keeps the class of an UntypedText
 
 
 def _infer_type(values: list[Value]) -> pa.DataType:
@@ -192,14 +192,14 @@ def _infer_type(values: list[Value]) -> pa.DataType:
 
 
 def _fit(value: Value, kind: pa.DataType) -> Value:
-    """Return a value in a column's type; None if it does not fit."""
+    """Convert a value to a column's type; None if it does not fit."""
     if value is None or isinstance(value, bytes) or (pa.types.is_temporal(kind) and not isinstance(value, date)):
         return None
     if isinstance(value, date):
         return _fit_moment(value, kind)
     if kind == pa.string():
         return str(value) if isinstance(value, str) else json.dumps(value)
-    if isinstance(value, str):  # in a source without types, a text may represent a value
+    if isinstance(value, str):  # text from an untyped source may represent a number or a boolean
         text = value.strip() if isinstance(value, UntypedText) else ""
         value = _BOOLEANS.get(text.lower()) if kind == pa.bool_() else _number(text)
     if kind == pa.bool_() or isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -218,7 +218,7 @@ def _fit_moment(value: date, kind: pa.DataType) -> date | str | None:
 
 
 def _number(text: str) -> int | float | None:
-    """Return the number whose notation is exactly the text."""
+    """Parse a number written in standard form; None if the text is anything else."""
     if _WHOLE.fullmatch(text):
         return int(text)
     try:
@@ -242,21 +242,21 @@ def _midnight(day: date, kind: pa.DataType) -> datetime:
 
 
 def _in_zone(moment: datetime, kind: pa.DataType) -> datetime:
-    """Return a time without a time zone in the zone of a column."""
+    """Attach the column's time zone to a naive datetime."""
     if kind.tz is None or moment.year in _ENDS:
         return moment
     zone = pa.scalar(0, kind).as_py().tzinfo
-    return zone.localize(moment) if hasattr(zone, "localize") else moment.replace(tzinfo=zone)  # pytz's way
+    return zone.localize(moment) if hasattr(zone, "localize") else moment.replace(tzinfo=zone)  # for pytz
 
 
 def typed_literals(where: str, schema: pa.Schema) -> str:
-    """Return a condition whose literals have the types of the columns.
+    """Rewrite the literals in a condition to match the types of its columns.
 
     Numbers with a fraction, or too large for int64, are compared as float64. Column names that SQL would not accept,
     such as Hindi names, are quoted.
 
     Raises:
-        ConfigurationError: A value does not have the notation of its column's type.
+        ConfigurationError: A value is not written as its column's type requires.
     """
     fields = {field.name.lower(): field for field in schema}
 
@@ -289,13 +289,13 @@ def typed_literals(where: str, schema: pa.Schema) -> str:
 
 
 def describe_notation(kind: object) -> str:
-    """Describe the notation of a type's values in filters; the type is Arrow's or a LanceDB name."""
+    """Describe how filters write values of a type, given as an Arrow type or LanceDB's name for it."""
     name = str(kind).lower()
     return next((notation for names, notation in _NOTATIONS.items() if name.startswith(names)), "another value")
 
 
 def _compare_moments(column: str, operator: str, literal: str, kind: pa.DataType) -> str:
-    """Return the condition that compares a column with a date or time."""
+    """Return a condition that compares a column with a date or time."""
     text = literal[literal.index("'") + 1 : -1]
     moment = read_moment(text)
     if moment is None:
@@ -318,7 +318,7 @@ def _compare_moments(column: str, operator: str, literal: str, kind: pa.DataType
 
 
 def _timestamp(moment: datetime, kind: pa.DataType) -> str:
-    """Return a time as an SQL literal; a time with a zone is converted to UTC."""
+    """Return a time as an SQL literal, converted to UTC if it has a time zone."""
     if moment.tzinfo is not None and moment.year not in _ENDS:
         moment = moment.astimezone(timezone.utc)
     moment = moment.replace(tzinfo=None)

@@ -1,4 +1,4 @@
-"""Turn texts or documents into queries, and queries into hits, reranked by an encoder on request."""
+"""Turn texts or documents into queries, run them, and optionally rerank the hits with an encoder."""
 
 from __future__ import annotations
 
@@ -34,29 +34,29 @@ WORDS = 8
 
 _BEGINNING = 300  # characters
 _BATCH = 512  # query documents that :meth:`Index.link_each` searches at once
-_BATCH_CHARACTERS = 400_000  # of these documents: longer batches would delay the hits for minutes
-_RERANKED_BATCH = 4  # with ``rerank=``, because a query takes seconds, in which its snapshot's files must stay
+_BATCH_CHARACTERS = 400_000  # in a batch of query documents: with more, hits could take minutes to appear
+_RERANKED_BATCH = 4  # with ``rerank=``: a query takes seconds, and a snapshot's files are kept only for minutes
 
 READ_HITS = 64
-"""Number of hits of the first stage to rerank."""
+"""Number of first-stage hits to rerank."""
 
 ENCODER = 0.5
-"""Weight of the encoder's cosines; scores of the first stage have weight 1."""
+"""Weight of the encoder's cosines; first-stage scores have weight 1."""
 
 PASSAGE_TOKENS = 125
-"""Maximum number of tokens of a passage, estimated. 400 tweets of PolitiFact find 64.2% of their articles among ten
-hits by the first passage and the best one by words of 64 hits (12,000 tokens), 63.0% by one passage of 254 tokens of 50
-hits, and 64.5% by all passages or in an index of the encoder itself."""
+"""Estimated maximum number of tokens in a passage. With 400 PolitiFact tweets as queries, recall@10 of their articles
+is 64.2% if two passages (the first and the best by words) of 64 hits are read (12,000 tokens), 63.0% for one passage of
+254 tokens of 50 hits, and 64.5% for all passages or in an index made with the encoder itself."""
 
 BEGINNING_TOKENS = 254
-"""Number of tokens of a document's beginning, for query documents."""
+"""Number of tokens to read from the beginning of each hit if the query is a document."""
 
-_REMEMBERED = 1024  # documents whose passages are kept in memory
+_REMEMBERED = 1024  # documents whose passages are cached
 _END = re.compile(r"(?<=[.!?])\s+")
 
 
 class Searcher:
-    """Searches an index by some criteria; the counts of its words are read once."""
+    """Searches an index by given criteria; its word counts are read only once."""
 
     def __init__(self, store: Store, get_encoder: Callable[[], Encoder], parts: bool, languages: Sequence[str]) -> None:
         self.store, self.get_encoder, self.parts = store, get_encoder, parts
@@ -65,11 +65,11 @@ class Searcher:
         self._sentence_vectors = RememberedVectors(lambda sentences: get_encoder().documents(sentences))
         # Snapshots share both caches.
         self.segmenter = cache(lambda: store.segmenter(languages[0] if len(languages) == 1 else None))
-        # Searching for a query and naming its unknown words need the same terms.
+        # A search and the list of unknown words need the same terms.
         self._top_words = lru_cache(maxsize=1)(lambda text: self._counts.top_words(text, languages))
 
     def snapshot(self, criteria: Criteria) -> Searcher:
-        """Return a searcher of a snapshot of the index, which no writer changes, after checking the filter."""
+        """Check the filter, and return a searcher over a snapshot of the index, unaffected by writers."""
         _ = self._counts  # read once, and shared with the snapshots
         searcher = copy.copy(self)
         searcher.store = self.store.snapshot()
@@ -82,7 +82,7 @@ class Searcher:
         return WordCounts.read(self.store)
 
     def query_words(self, text: str) -> tuple[dict[str, str], dict[str, float]]:
-        """Return the words for BM25 and the weights of their terms, both by term."""
+        """Return the words and the weights for BM25, both by term."""
         words = self._top_words(text)
         return words, self._counts.weights(words)
 
@@ -93,13 +93,13 @@ class Searcher:
         return [word for word, terms in rare.items() if not self.store.bm25_scores(terms, "part = 0", 1)]
 
     def text_query(self, text: str) -> Query:
-        """Return a text as a query."""
+        """Turn a text into a query."""
         text = valid_unicode(text)
         vector = self.get_encoder().query(text) if self.criteria.with_vectors else None
         return Query(*self.query_words(text), vector, text=text)
 
     def query_documents(self, source: str | int | os.PathLike[str]) -> list[Document]:
-        """Return the documents of an id, a path or a text; only documents of the index have an id."""
+        """Return the documents given by an id, a path or a text; only documents in the index have an id."""
         text = os.fspath(source) if isinstance(source, os.PathLike) else to_name(source) or ""
         if rows := self.store.rows(f"part = 0 AND {sql_in('id', [text])}", ["id", "text"]).to_pylist():
             return [Document(row["id"], row["text"]) for row in rows]
@@ -107,15 +107,15 @@ class Searcher:
             return [replace(document, id="") for document in list_documents(text)]
         if text.isascii() and len(text.split()) <= 1:
             raise DataError(
-                f"{text!r} is neither an id of the index nor a file. A text needs several words; to search for one "
+                f"{text!r} is neither an id in the index nor a file. A text needs several words; to search for one "
                 "word, use simlte search."
             )
         return [Document("", text)]
 
     def document_queries(self, groups: Sequence[Sequence[Document]]) -> list[Query]:
-        """Return a query for each group of documents, whose hits exclude the group and documents with the same text.
+        """Return one query per group of documents; its hits exclude the group and documents with the same text.
 
-        A text of the index is not encoded again.
+        Texts in the index are not encoded again.
         """
         hashes = sorted({text_hash(document.text) for document in chain(*groups)})
         duplicates: dict[str, list[str]] = {digest: [] for digest in hashes}
@@ -186,7 +186,7 @@ class Searcher:
 
     def _explain(self, hits: Sequence[Hit], texts: Mapping[str, str], query: Query) -> list[Hit]:
         """Return hits with their nearest sentences and the words shared with the query, highest scores first."""
-        # The share of each word in a document's BM25 score; a word may have a term in several languages.
+        # Each word's share of a document's BM25 score, summed over its terms in different languages.
         shared: dict[str, dict[str, float]] = {doc_id: defaultdict(float) for doc_id in texts}
         where = sql_in("id", texts)
         for term, word in query.words.items():
@@ -207,13 +207,13 @@ class Searcher:
 
 
 def query_batches(documents: Iterable[Document], is_reranked: bool) -> Iterator[list[Document]]:
-    """Yield query documents to search at once."""
+    """Group query documents into batches that are searched together."""
     size = _RERANKED_BATCH if is_reranked else _BATCH
     return in_batches(documents, lambda document: len(document.text), _BATCH_CHARACTERS, size)
 
 
 def normalize_ids(ids: Sequence[str]) -> list[str]:
-    """Return normalised ids; a single one need not be in a list."""
+    """Normalise ids, given as a list or as a single id."""
     try:
         is_list = isinstance(ids, Iterable) and not isinstance(ids, (str, bytes))
         return [to_name(doc_id) or "" for doc_id in (ids if is_list else [ids])]
@@ -222,14 +222,14 @@ def normalize_ids(ids: Sequence[str]) -> list[str]:
 
 
 class Reranker:
-    """Reads passages of the first hits and ranks the hits again.
+    """Reranks the first hits by the cosines of their passages.
 
-    It reads the first passage of each hit and the passage with most of the query's words; for query documents, it
-    compares beginnings. With 150 papers of AAN as queries, beginnings find 58.4% of the cited papers among ten hits,
-    and the passages with most of their words 49.6%.
+    For a text query, it reads the first passage of each hit and the passage with most of the query's words; for query
+    documents, it compares beginnings. With 150 papers of AAN as queries, recall@10 of the cited papers is 58.4% by
+    beginnings and 49.6% by the passages with most of their words.
 
-    The highest cosine of each hit is added to its first score, both standardised over the hits that were read. Vectors
-    of passages are remembered.
+    The highest cosine of each hit is added to its first-stage score, both standardised over the reranked hits. Passage
+    vectors are cached.
     """
 
     def __init__(self, encoder: Encoder) -> None:
@@ -244,7 +244,7 @@ class Reranker:
     def __call__(
         self, query: Query, matches: Sequence[Match], texts: Mapping[str, str], rareness: Callable[[str], float]
     ) -> list[Match]:
-        """Return matches by their new scores, best first; matches that were not read keep their order."""
+        """Return the reranked matches, best first, followed by the remaining ones in their order."""
         if not matches:
             return []
         candidates = matches[:READ_HITS]
@@ -267,7 +267,7 @@ class Reranker:
         return [*reranked, *(replace(match, score=reranked[-1].score) for match in matches[READ_HITS:])]
 
     def _select(self, text: str, weights: Mapping[str, float] | None) -> list[str]:
-        """Return the first passage and the one with the highest weight of words; without words, the beginning."""
+        """Return the first passage and the one with the highest total word weight; without weights, the beginning."""
         if weights is None:
             return self._passages(text, BEGINNING_TOKENS)[:1]
 
@@ -281,15 +281,15 @@ class Reranker:
     def _split(self, text: str, tokens: int) -> list[str]:
         """Split a text into runs of whole sentences.
 
-        Sentences end at full stops, and tokens are estimated: for a paper, this takes 4 ms of a core, while Punkt and
-        the tokenizer take 25 ms, too long for 64 hits.
+        For speed, sentences simply end at full stops, and token counts are estimated. A paper takes 4 ms on one core;
+        with Punkt and the tokenizer it would take 25 ms, too long for 64 hits.
         """
         document = segment_document(Document("", text), _END.split)
         return list(sentence_runs(document, min(tokens, self._encoder.budget or tokens))) or [text]
 
 
 def _word_weights(query: Query, rareness: Callable[[str], float]) -> dict[str, float]:
-    """Return the weight of each word of a query; a word is replaced by its stem if it begins with it."""
+    """Return the weight of each query word; a word that begins with its stem is replaced by the stem."""
     return {
         next(filter(word.startswith, terms), word): min(map(rareness, terms))
         for word, terms in terms_by_word(query.words).items()

@@ -1,8 +1,8 @@
-"""The tables of an index, in LanceDB: writing, reading, and finding the nearest rows.
+"""Store an index in a LanceDB table: write and read rows, and search them by vectors or BM25.
 
-LanceDB is embedded, stores its tables in a folder, and handles more data than fits in memory. One table with atomic
-commits has vectors (compared exactly or through an approximate index), columns to filter by, and BM25. FAISS and
-hnswlib hold only vectors, in memory; for the same, Chroma and Qdrant need a server or everything in memory.
+LanceDB is embedded, stores its tables in a folder, and handles more data than fits in memory. A single table with
+atomic commits offers vector search (exact or approximate), filters, and BM25. FAISS and hnswlib hold only vectors, in
+memory; to do the same, Chroma and Qdrant need a server or keep everything in memory.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from simlte_st.words.sentences import PunktSegmenter, make_segmenter
 T = TypeVar("T")
 
 Nearest: TypeAlias = dict[str, tuple[float, int]]
-"""Documents by id, with the cosine and the ``part`` of their nearest row."""
+"""The cosine and the ``part`` of each document's nearest row, by document id."""
 
 TABLE = "documents"
 
@@ -40,17 +40,17 @@ PUNKT_FILE = "punkt.json"
 """Parameters of the sentence segmenter, learned when sentences are first needed."""
 
 _INDICES = {"terms": "terms_idx", "vector": "vector_idx", "searched": "searched_idx"}
-_MIN_FILES, _MAX_FILES = 16, 64  # tolerated small files: 14 make a search among 800 rows 1.4 times slower
-_UNINDEXED = 0.125  # share of the rows, up to _FEW, that the indices may lack
-_OLD = timedelta(minutes=2)  # how long a running search can read the files of its version
-_MAX_VALUES = 1000  # in a list of an SQL condition
+_MIN_FILES, _MAX_FILES = 16, 64  # small files to tolerate; 14 of them make a search of 800 rows 1.4 times slower
+_UNINDEXED = 0.125  # fraction of the rows, up to _FEW, that the indices may lack
+_OLD = timedelta(minutes=2)  # how long the files of an old version are kept for running searches
+_MAX_VALUES = 1000  # in one SQL list
 _ROUNDING = 1e-6  # exact and approximate searches round the same cosine differently
 
 APPROXIMATE_FROM = 50_000
-"""Number of rows above which vectors get an approximate index (IVF); comparing fewer is fast."""
+"""Number of rows above which vectors get an approximate index (IVF); exact search over fewer is fast."""
 
 PROBES = 100
-"""Partitions searched by a query for a few rows: recall@10 is then .974 to .987 from 60,000 to a million rows
+"""Number of partitions to search for a few rows; recall@10 is .974 to .987 with 60,000 to a million rows
 (``benchmarks.index_scale``)."""
 
 _FEW = 100  # rows
@@ -61,7 +61,7 @@ _REFUSED = re.compile(r"^.*(?:[Ee]rror|[Ii]nput|planning)[:,] (?:resolving filte
 _LITERAL_TYPE = re.compile(r"Received literal \w+\((.*)\) and could not convert to literal of type '(.*)'")
 _UNSUPPORTED = {
     r"to coerce .* I?LIKE": "LIKE compares text, and this column has another type: use =, <, > or BETWEEN",
-    r"is not supported|not implemented": "it may have comparisons, IN, BETWEEN, LIKE, IS NULL, AND, OR and NOT",
+    r"is not supported|not implemented": "it can use only comparisons, IN, BETWEEN, LIKE, IS NULL, AND, OR and NOT",
 }
 """Explanations of LanceDB's messages, by pattern."""
 
@@ -73,7 +73,7 @@ _HINTS = {
 
 @contextmanager
 def store_errors(folder: Path, action: Literal["read", "written"]) -> Iterator[None]:
-    """Turn LanceDB's errors, which have three classes, into :class:`~simlte_st.errors.StoreError`."""
+    """Convert the three classes of exceptions that LanceDB raises to :class:`~simlte_st.errors.StoreError`."""
     try:
         yield
     except (OSError, RuntimeError, ValueError) as error:
@@ -101,7 +101,7 @@ def text_hash(text: str) -> str:
 
 
 def sql_in(column: str, values: Iterable[str]) -> str:
-    """Return the SQL condition that a column has one of several texts."""
+    """Return an SQL condition that a column equals one of several texts."""
     literals = ", ".join("'{}'".format(value.replace("'", "''")) for value in values)
     return f"{column} IN ({literals})" if literals else "false"
 
@@ -122,7 +122,7 @@ class Store:
 
     @classmethod
     def open(cls, folder: Path, exclusive: bool = False) -> Store:
-        """Open the table, ``exclusive`` if no other process writes in the meantime."""
+        """Open the table; ``exclusive`` if no other process can write in the meantime."""
         with store_errors(folder, "read"):
             return cls(folder, open_database(folder, exclusive).open_table(TABLE))
 
@@ -134,7 +134,7 @@ class Store:
         return store
 
     def segmenter(self, language: str | None = None, texts: Sequence[str] = ()) -> PunktSegmenter:
-        """Return the sentence segmenter, learned on the first call from texts (default: a sample of the index)."""
+        """Return the sentence segmenter; the first call trains it on texts (default: a sample of the index)."""
         if (self.folder / PUNKT_FILE).exists():
             return read_index_file(self.folder, PUNKT_FILE, PunktSegmenter.from_dict)
         if not texts:
@@ -148,7 +148,7 @@ class Store:
         return segmenter
 
     def metadata(self) -> pa.Schema:
-        """Return the columns of the metadata."""
+        """Return the metadata columns."""
         with store_errors(self.folder, "read"):
             return pa.schema([field for field in self._table.schema if field.name not in OWN_COLUMNS])
 
@@ -158,7 +158,7 @@ class Store:
             self._table.add_columns(pa.schema(fields))
 
     def merge(self, rows: pa.Table) -> None:
-        """Write all rows of some documents in one commit; they replace all rows with the same ids."""
+        """Write all rows of some documents in one commit, replacing all rows with the same ids."""
         ids = sql_in("id", rows["id"].unique().to_pylist())
         with store_errors(self.folder, "written"):
             if self._table.count_rows(ids):
@@ -176,11 +176,11 @@ class Store:
                 self._join_files(self._table.version % _MAX_FILES == 0)  # deletions add versions, but no files
 
     def tidy(self) -> None:
-        """Update the search indices that lack many rows.
+        """Update search indices that lack many rows.
 
         Rows outside an index are still found, but more slowly, and BM25 ignores them when it weights words. An index is
-        rebuilt if most rows are new, since LanceDB would keep the partitions learned from a few rows, or if its number
-        of partitions no longer fits.
+        rebuilt if most rows are new, since LanceDB would keep partitions learned from only a few rows, or if it has too
+        few or too many partitions.
         """
         with store_errors(self.folder, "written"):
             rows, unindexed = self._table.count_rows(), 0
@@ -195,19 +195,19 @@ class Store:
             self._join_files(unindexed > min(_FEW, rows * _UNINDEXED))
 
     def _join_files(self, now: bool = False) -> None:
-        """Join small files, update the search indices and remove old versions, ``now`` or if there are many files.
+        """Join small files, update the search indices and remove old versions, if there are many files or ``now``.
 
-        The time does not depend on the number of new rows, so it is done once for many commits.
+        This takes the same time however many rows are new, so it is done once for many commits.
         """
         table = self._table
         small_files = table.stats()["fragment_stats"]["num_small_fragments"]
         if now or small_files > min(_MAX_FILES, max(_MIN_FILES, partition_size(table.count_rows()))):
             table.optimize(cleanup_older_than=_OLD)
-            # A new table, because the old one keeps the files of old indices open.
+            # Reopened, because the old table object keeps the files of old indices open.
             self._table = open_database(self.folder, exclusive=True).open_table(TABLE)
 
     def _outgrows(self, column: str, rows: int) -> bool:
-        """Return whether an index of vectors has the wrong number of partitions, or too many segments."""
+        """Return whether a vector index has too few or too many partitions, or too many segments."""
         if column != "vector":
             return False
         index = next(index for index in self._table.list_indices() if index.name == _INDICES[column])
@@ -218,7 +218,7 @@ class Store:
         kinds = require("lancedb.index", "index", "indexes")
         size = partition_size(self._table.count_rows())
         configs = {
-            "terms": kinds.FTS(  # documents and queries have been analysed
+            "terms": kinds.FTS(  # documents and queries are already split into terms
                 base_tokenizer="whitespace", max_token_length=None, lower_case=False, stem=False,
                 remove_stop_words=False, ascii_folding=False,
             ),
@@ -229,7 +229,7 @@ class Store:
         self._table.create_index(column, config=configs[column], replace=True, name=_INDICES[column])
 
     def count(self, where: str = "part = 0") -> int:
-        """Count the rows that meet a condition (default: documents)."""
+        """Count the rows that meet a condition (default: the documents)."""
         with store_errors(self.folder, "read"):
             return int(self._table.count_rows(where))
 
@@ -250,9 +250,10 @@ class Store:
     def nearest_many(
         self, vectors: NDArray[np.float32], where: str, top_k: int | None = None, threshold: float | None = None
     ) -> list[Nearest]:
-        """Return the nearest documents of each vector, nearest first.
+        """Return the documents nearest to each vector, nearest first.
 
-        One call of LanceDB searches all vectors; those with too few documents are searched again for more rows.
+        One LanceDB call searches for all vectors; if a vector gets too few documents, it is searched for again with a
+        higher limit.
         """
         nearest: list[Nearest] = [{} for _ in vectors]
         pending = np.arange(len(vectors))
@@ -329,7 +330,7 @@ class Store:
         return {doc_id: np.array(rows, dtype=np.float32) for doc_id, rows in vectors.items()}
 
     def check_filter(self, where: str) -> str:
-        """Return a user's filter in parentheses, since LanceDB ignores text after the first condition."""
+        """Check a user's filter and return it in parentheses; LanceDB ignores text after the first condition."""
         where = to_nfc(where)
         unquoted = _QUOTED.sub(" ", where)
         depths = np.cumsum([(sign == "(") - (sign == ")") for sign in unquoted] or [0])
@@ -343,8 +344,8 @@ class Store:
             except (ValueError, RuntimeError, OSError) as error:
                 problem = _explain_filter_error(error)
         raise ConfigurationError(
-            f"The filter {where!r} cannot be used: {problem}. It is an SQL condition, with text in single quotes, "
-            f"such as \"year > 2010 AND kind = 'news'\", on the columns: {', '.join(['id', *self.metadata().names])}."
+            f"The filter {where!r} cannot be used: {problem}. Write an SQL condition with text in single quotes, "
+            f"such as \"year > 2010 AND kind = 'news'\". The columns are: {', '.join(['id', *self.metadata().names])}."
         )
 
 
@@ -356,30 +357,30 @@ def _explain_filter_error(error: Exception) -> str:
 
 
 def partition_size(rows: int) -> int:
-    """Return the number of rows in a partition, for about ``2 * sqrt(rows)`` partitions.
+    """Return the number of rows per partition, for about ``2 * sqrt(rows)`` partitions.
 
-    By default, LanceDB has a partition for every 4,096 rows, and its ``optimize`` merges smaller ones unless the index
+    By default, LanceDB makes one partition per 4,096 rows, and its ``optimize`` merges smaller ones unless the index
     has a ``target_partition_size``.
     """
     return max(1, round(sqrt(rows) / 2))
 
 
 def probe_count(rows: int, matching: int, nearest: int) -> int:
-    """Return the number of partitions that a query searches.
+    """Return the number of partitions to search.
 
-    A filter leaves fewer rows in each partition, so more of them are searched, to compare as many rows as without it.
+    A filter leaves fewer rows in each partition, so more partitions are searched, to compare the same number of rows.
     """
     return _or_all(ceil(PROBES * rows / max(1, matching) * sqrt(max(1.0, nearest / _FEW))), rows)
 
 
 def _or_all(partitions: int, rows: int) -> int:
-    """Return a number of partitions; ``rows`` if these are about all of them."""
+    """Return ``partitions``, or ``rows`` if that is nearly all of the partitions."""
     return partitions if partitions < rows // partition_size(rows) else rows
 
 
 def open_database(folder: Path, exclusive: bool = False) -> Any:
-    """Connect to LanceDB in the folder of an index, ``exclusive`` if no other process writes in the meantime."""
-    # LanceDB logs to standard error, past Python, and warns of deprecations.
+    """Connect to LanceDB in an index folder; ``exclusive`` if no other process can write in the meantime."""
+    # LanceDB logs straight to standard error, bypassing Python, and warns of deprecations.
     os.environ.setdefault("LANCEDB_LOG", "error")
     # With an interval of 0, searches see the writes of other processes at once.
     interval = None if exclusive else timedelta(0)

@@ -1,6 +1,6 @@
 """Training: presets, runs, and callbacks for the stock Trainer.
 
-``__init__.pyi`` lists the names; modules are imported on first use.
+``__init__.pyi`` lists the public names; each module is imported on first use.
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""Batch samplers whose order depends on (seed, epoch) only, and views of static models as token ids."""
+"""Batch samplers whose order depends only on (seed, epoch), and views as token ids for static models."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from simlte_st.views.transform import DocSplitTransform
 from simlte_st.views.views import draw_spans
 from simlte_st.words.tokens import flat_ids, space_before, special_ids
 
-_TOKENIZE_BATCH = 256  # documents to tokenize at once
-_COUNT_BATCH = 10_000  # documents to count at once
+_TOKENIZE_BATCH = 256  # number of documents to tokenize at once
+_COUNT_BATCH = 10_000  # number of documents to count tokens in at once
 
 TokenIds = NDArray[np.int32]
 
 
 class EpochPermutation(Sampler[int]):
-    """Yields the rows unshuffled, or in an order that depends on (seed, epoch) only."""
+    """Yields row numbers, either unshuffled or in an order that depends only on (seed, epoch)."""
 
     def __init__(self, size: int, seed: int, shuffles: bool = True) -> None:
         self.size, self.seed, self.shuffles, self.epoch = size, seed, shuffles, 0
@@ -56,11 +56,11 @@ class SeededBatchSampler(DefaultBatchSampler):
     """Batches of an :class:`EpochPermutation`.
 
     The stock sampler draws all epochs from one generator, so a run resumed in a later epoch would see a different
-    order. The permutation must be the attribute ``sampler``: when a run resumes, accelerate wraps the batch sampler and
-    sets the epoch of its ``sampler``.
+    order. The permutation must be in the attribute ``sampler``: when a run resumes, accelerate wraps the batch sampler
+    and sets the epoch of its ``sampler``.
 
-    Several processes take batches in turn (accelerate's ``BatchSamplerShard``), which together form one batch of the
-    run, with the same documents as in a single process. The remainder of an epoch is dropped.
+    Several processes take batches in turn (accelerate's ``BatchSamplerShard``). Together, their batches form one batch
+    of the run, with the same documents as in a single process. The remainder of an epoch is dropped.
     """
 
     shuffles = True
@@ -76,13 +76,13 @@ class SeededBatchSampler(DefaultBatchSampler):
 
 
 class OrderedBatchSampler(SeededBatchSampler):
-    """Batches of unshuffled rows, for streams, which are already shuffled."""
+    """Batches of rows in their original order, for streams, which are already shuffled."""
 
     shuffles = False
 
 
 class TokenizedDocument(SegmentedDocument):
-    """A document with tokens as its words: spans of words are spans of tokens."""
+    """A document whose words are tokens, so that spans of words are spans of tokens."""
 
     def words(self, sentence: int) -> int:
         """Return the number of tokens of a sentence."""
@@ -90,10 +90,10 @@ class TokenizedDocument(SegmentedDocument):
 
 
 class TokenViews:
-    """Draws the views of a corpus as token ids, for a data set of row numbers.
+    """Draws the views of a corpus as token ids; the transform of a data set of row numbers.
 
-    The tokens are in memory-mapped files in the run's folder, 4 bytes each. Views depend on (seed, epoch, document), as
-    in :class:`~simlte_st.data.DocSplitTransform`.
+    The tokens are stored in a memory-mapped file in the run's folder, 4 bytes each. As in
+    :class:`~simlte_st.data.DocSplitTransform`, views depend on (seed, epoch, document).
     """
 
     def __init__(self, corpus: Dataset, views: DocSplitTransform, folder: Path) -> None:
@@ -101,10 +101,10 @@ class TokenViews:
         self.views, self.folder = views, folder
 
     def __deepcopy__(self, memo: object) -> TokenViews:
-        return self  # data sets copy their transform
+        return self  # datasets deep-copies the transform of a data set
 
     def __getstate__(self) -> dict[str, object]:
-        # Each process opens the files itself.
+        # Each process maps the files itself.
         return {"corpus": self.corpus, "views": self.views, "folder": self.folder}
 
     @cached_property
@@ -113,7 +113,7 @@ class TokenViews:
 
     @cached_property
     def _bounds(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """First sentence of each document and first token of each sentence, each with the total at the end."""
+        """First sentence of each document and first token of each sentence, both followed by the total."""
         documents, sentences = (np.fromfile(self.folder / name, dtype=np.int64) for name in ("documents", "sentences"))
         return np.concatenate([[0], np.cumsum(documents)]), np.concatenate([[0], np.cumsum(sentences)])
 
@@ -124,11 +124,11 @@ class TokenViews:
         return np.diff(sentences[documents])
 
     def rows(self) -> Dataset:
-        """Return the data set; its rows read as ``{"anchor": ids, "positive": ids}``, int32."""
+        """Return a data set with rows ``{"anchor": ids, "positive": ids}`` (int32)."""
         return Dataset.from_dict({"row": np.arange(len(self.corpus))}).with_transform(self)
 
     def __call__(self, batch: Mapping[str, Sequence[int]]) -> dict[str, list[TokenIds]]:
-        """Draw the views of rows in the current epoch."""
+        """Draw the views of a batch of rows for the current epoch."""
         rows, (documents, sentences) = [int(row) for row in batch["row"]], self._bounds
         columns = self.corpus[rows]
         view_ids: dict[str, list[TokenIds]] = {"anchor": [], "positive": []}
@@ -141,12 +141,12 @@ class TokenViews:
                     self._ids[starts[number] + start : starts[number + 1] if stop is None else starts[number] + stop]
                     for number, start, stop in spans
                 ]
-                # A document of one token has two identical views.
+                # A document of a single token gets two identical views.
                 column.append(np.concatenate(pieces) if pieces else self._ids[starts[0] : starts[-1]])
         return view_ids
 
     def counts(self, tokenizer: Tokenizer) -> csr_array:
-        """Return token counts without special tokens, ``[documents, V]``, float32."""
+        """Return token counts, excluding special tokens, ``(documents, vocabulary)``, float32."""
         (documents, sentences), size = self._bounds, tokenizer.get_vocab_size()
         all_bounds, special, parts = sentences[documents], special_ids(tokenizer), []
         for first in range(0, len(self.corpus), _COUNT_BATCH):
@@ -156,7 +156,7 @@ class TokenViews:
 
 
 def write_tokens(corpus: Dataset, tokenizer: Tokenizer, folder: Path, *, progress: bool) -> None:
-    """Write the token ids of a corpus, with the numbers of tokens and sentences, unless the folder exists."""
+    """Write the token ids, tokens per sentence and sentences per document of a corpus, unless the folder exists."""
     if folder.exists():
         return
     space = space_before(tokenizer)
@@ -177,7 +177,7 @@ def write_tokens(corpus: Dataset, tokenizer: Tokenizer, folder: Path, *, progres
 
 
 def view_preprocessor(model: SentenceTransformer) -> Callable[..., dict[str, Tensor]]:
-    """Return the Trainer's preprocessing function for views of a static model, either texts or token ids."""
+    """Return the Trainer's preprocessing function for a static model, for views as texts or as token ids."""
 
     def preprocess(views: Sequence[Any], prompt: str | None = None, **options: object) -> dict[str, Tensor]:
         if isinstance(views[0], str):

@@ -38,13 +38,13 @@ def checkpoint_directory(args: TrainingArguments, state: TrainerState) -> Path:
 
 
 class LossStateCallback(TrainerCallback):
-    """Save the state of the loss (an MLM head, ...) with each checkpoint, and restore it when a run resumes.
+    """Save the loss's state, such as an MLM head, with each checkpoint, and restore it when a run resumes.
 
     The Trainer optimises these parameters but saves only the model's, so a resumed run would start with a different
-    head. The callback also makes the head compute in bfloat16 if the Trainer does.
+    head. The callback also runs the head in bfloat16 if the Trainer uses bfloat16.
 
     Args:
-        loss: The loss that the Trainer uses.
+        loss: The Trainer's loss.
     """
 
     @check_arguments
@@ -52,16 +52,16 @@ class LossStateCallback(TrainerCallback):
         self.loss = loss
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: object, **kwargs: object) -> None:
-        """Write the parameters into the new checkpoint."""
+        """Write the loss's parameters to the new checkpoint."""
         tensors = {name: tensor.cpu().contiguous() for name, tensor in self.loss.extra_state().items()}
         if state.is_world_process_zero and tensors:
             with atomic_path(checkpoint_directory(args, state) / LOSS_FILE) as path:
                 save_file(tensors, path)
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: object, **kwargs: object) -> None:
-        """Restore the parameters if the run resumes, and set the precision of the head.
+        """Restore the loss's parameters if the run resumes, and set the precision of the head.
 
-        The Trainer's autocast covers the model only. With float16, which needs gradient scaling, the head stays in
+        The Trainer's autocast covers only the model. With float16, which needs gradient scaling, the head stays in
         float32.
         """
         self.loss.set_head_precision(bool(args.bf16))
@@ -69,55 +69,55 @@ class LossStateCallback(TrainerCallback):
             return
         path = checkpoint_directory(args, state) / LOSS_FILE
         if not path.exists():
-            raise ResumeError(f"{path} is missing: resume a run of the same output_dir that had these callbacks.")
+            raise ResumeError(f"{path} is missing: resume from a checkpoint saved with LossStateCallback.")
         self.loss.load_extra_state(load_file(path))
 
 
 class CompleteCallback(TrainerCallback):
-    """Mark a checkpoint as complete after all other callbacks have written to it; add this callback last.
+    """Mark a checkpoint as complete once all other callbacks have written to it; add this callback last.
 
-    A process that is killed while writing leaves an incomplete checkpoint without this mark.
+    A process killed while writing leaves an incomplete checkpoint without this marker file.
     """
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: object, **kwargs: object) -> None:
-        """Write the mark after all processes have written their part."""
+        """Write the marker file after all processes have written their part."""
         barrier()
         if state.is_world_process_zero:
             (checkpoint_directory(args, state) / COMPLETE_FILE).touch()
 
 
 def last_complete_checkpoint(directory: Path) -> Path | None:
-    """Return the newest complete checkpoint in a folder."""
+    """Return the newest complete checkpoint in a folder, or None."""
     complete = [path.parent for path in directory.glob(f"{PREFIX_CHECKPOINT_DIR}-*/{COMPLETE_FILE}")]
     return max(complete, key=lambda path: int(path.name.rsplit("-", 1)[1]), default=None)
 
 
 class SamplerEpochCallback(TrainerCallback):
-    """Set the batch sampler's epoch when a run of several processes resumes.
+    """Set the batch sampler's epoch when a run with several processes resumes.
 
-    Two samplers then wrap it (``SkipBatchSampler``, ``BatchSamplerShard``), so neither accelerate nor the Trainer
-    reaches it: the epoch would continue with the batches of the first one.
+    In such a run, two samplers wrap the batch sampler (``SkipBatchSampler`` and ``BatchSamplerShard``), so neither
+    accelerate nor the Trainer sets its epoch, and training would continue with the batches of the first epoch.
     """
 
     def on_train_begin(self, args: object, state: TrainerState, control: object, **kwargs: Any) -> None:
-        """Set the epoch; streams have no batch sampler."""
+        """Set the epoch, unless the data is a stream, which has no batch sampler."""
         sampler: Any = getattr(kwargs["train_dataloader"].batch_sampler, "batch_sampler", None)
         if world() > 1 and hasattr(sampler, "set_epoch"):
             sampler.set_epoch(int((state.epoch or 0.0) + 1e-6))
 
 
 class LossMetricsCallback(TrainerCallback):
-    """Add mean in-batch cosine, alignment and uniformity to each training log.
+    """Add the mean in-batch cosine, alignment and uniformity to each training log.
 
     Args:
-        loss: The loss that the Trainer uses, which collects these metrics.
+        loss: The Trainer's loss, which collects these metrics.
     """
 
     def __init__(self, loss: MLMLossMixin) -> None:
         self.loss = loss
 
     def on_log(self, args: object, state: TrainerState, control: object, logs: Logs = None, **kwargs: object) -> None:
-        """Add the metrics for the callbacks after this one and to ``state.log_history``."""
+        """Add the metrics to the log that later callbacks receive and to ``state.log_history``."""
         if logs is not None and "loss" in logs:
             metrics = self.loss.metrics.take()
             logs.update(metrics)
@@ -129,17 +129,18 @@ class LossMetricsCallback(TrainerCallback):
 def trainer_callbacks(views: DocSplitTransform, loss: nn.Module) -> list[TrainerCallback]:
     """Return the callbacks that DocSplit needs in the stock Trainer.
 
-    The Trainer puts them before its reporters (``report_to="tensorboard"``, ``"wandb"``, ...), which therefore get all
-    metrics. Add your own callbacks with ``trainer.add_callback``: in a new list, these would follow the reporters.
+    The Trainer runs them before its reporters (``report_to="tensorboard"``, ``"wandb"``, ...), which therefore receive
+    all metrics. Add your own callbacks with ``trainer.add_callback``: if you put these callbacks into a new list, they
+    would run after the reporters.
 
     Args:
-        views: The transform; its callback sets the epoch, so that each epoch draws new views.
-        loss: The loss. Checkpoints include the parameters of this package's losses, also of wrapped ones, and the log
-            includes the metrics of MLM losses. Without a transform, use :class:`LossStateCallback` and
+        views: The transform, whose callback sets the epoch so that each epoch draws new views.
+        loss: The loss. Checkpoints include the parameters of this package's losses, including wrapped ones, and logs
+            include the metrics of MLM losses. If you do not use a transform, use :class:`LossStateCallback` and
             :class:`LossMetricsCallback` directly.
 
     Returns:
-        A list for the argument ``callbacks`` of ``SentenceTransformerTrainer``.
+        A list for the ``callbacks`` argument of ``SentenceTransformerTrainer``.
 
     Example:
         ::
@@ -148,10 +149,10 @@ def trainer_callbacks(views: DocSplitTransform, loss: nn.Module) -> list[Trainer
             callbacks = trainer_callbacks(views, loss)
             SentenceTransformerTrainer(model, train_dataset=views.attach(texts), loss=loss, callbacks=callbacks)
     """
-    losses = list(loss.modules())  # the outermost first
+    losses = list(loss.modules())  # outermost first
     metrics = [LossMetricsCallback(module) for module in losses if isinstance(module, MLMLossMixin)]
     states = [LossStateCallback(module) for module in losses if isinstance(module, LossStateMixin)]
-    # The state of an outer loss includes that of the losses inside.
+    # The outermost loss's state includes that of the losses it wraps.
     return FirstCallbacks([views.callback, SamplerEpochCallback(), *metrics[:1], *states[:1]])
 
 
@@ -159,21 +160,21 @@ class ProgressBarCallback(ProgressCallback):
     """Show the terms of the loss in the Trainer's progress bar instead of printing log lines above it."""
 
     def on_train_begin(self, args: object, state: TrainerState, control: object, **kwargs: object) -> None:
-        """Open the bar; its position is set at the end of the first step."""
+        """Open the progress bar, whose position is set at the end of the first step."""
         if state.is_world_process_zero:
             self.training_bar = progress_bar("Training", state.max_steps, unit="step")
         self.current_step = 0
 
     def on_log(self, args: object, state: object, control: object, logs: Logs = None, **kwargs: object) -> None:
-        """Show the terms of the loss."""
+        """Show the terms of the loss beside the progress bar."""
         if self.training_bar is not None and logs:
             names = ("loss", "contrastive", "mlm", "mean_cosine")
             terms = {name: f"{float(logs[name]):.3f}" for name in names if name in logs}
-            self.training_bar.set_postfix(terms, refresh=False)  # without a terminal, a refresh would print a line
+            self.training_bar.set_postfix(terms, refresh=False)  # a refresh would print a line if there is no terminal
 
 
 class DivergenceCallback(TrainerCallback):
-    """Stop the Trainer if a weight is no longer finite when a checkpoint is saved.
+    """Stop training if a weight is no longer finite when a checkpoint is saved.
 
     The Trainer itself would save such weights. Add this callback before :class:`CompleteCallback`, so that the newest
     complete checkpoint is the last good one.
@@ -188,19 +189,19 @@ class DivergenceCallback(TrainerCallback):
 
 
 def check_weights(model: nn.Module, when: str) -> None:
-    """Raise ``TrainingDiverged`` if a weight of a model is not finite."""
+    """Raise ``TrainingDiverged`` if any weight of a model is not finite."""
     names = [name for name, weight in model.state_dict().items() if not torch.isfinite(weight).all()]
     if names:
         raise TrainingDiverged(
             f"Training diverged: {when}, {len(names)} of the model's tensors are not finite ({names[0]}, ...). No "
-            "model was saved. Use a lower learning rate, a longer warm-up (warmup=), or float32 (bf16=False)."
+            "model was saved. Use a lower learning rate, a longer warmup (warmup=) or float32 (bf16=False)."
         )
 
 
 class InterruptCallback(TrainerCallback):
-    """On Ctrl-C or SIGTERM, finish the step, write a checkpoint and stop. A second signal stops at once.
+    """On Ctrl-C or SIGTERM, finish the step, write a checkpoint and stop. A second signal stops immediately.
 
-    SIGTERM comes from ``kill`` and from schedulers. If one of several processes receives the signal, all stop after the
+    ``kill`` and job schedulers send SIGTERM. If one of several processes receives a signal, all of them stop after the
     same step.
 
     Attributes:
@@ -212,7 +213,7 @@ class InterruptCallback(TrainerCallback):
         self._handlers: dict[signal.Signals, Any] = {}
 
     def on_train_begin(self, args: object, state: object, control: object, **kwargs: object) -> None:
-        """Install the signal handlers; Python allows this in the main thread only."""
+        """Install the signal handlers, which Python allows only in the main thread."""
         if threading.current_thread() is not threading.main_thread():
             return
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -220,13 +221,13 @@ class InterruptCallback(TrainerCallback):
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         self.interrupted = signal.Signals(number)
-        self.restore()  # a second signal stops at once
+        self.restore()  # so that a second signal stops immediately
         if is_main():
-            message = "Stopping after this step and saving a checkpoint. Another signal stops at once."
+            message = "Stopping after this step and saving a checkpoint. Another signal stops immediately."
             tqdm.write(message, file=sys.stderr)
 
     def on_step_end(self, args: object, state: object, control: TrainerControl, **kwargs: object) -> None:
-        """Request a checkpoint and a stop."""
+        """Request a checkpoint and stop training if any process was interrupted."""
         number = max_over_processes(self.interrupted or 0)
         if number:
             self.interrupted = signal.Signals(number)

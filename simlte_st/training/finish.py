@@ -1,10 +1,10 @@
-"""Last stages of a run: finish the trained model, compare it with its base, and save one of them with its card."""
+"""Last stages of a run: finish the trained model, compare it with its base, and save one of them with a model card."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,31 +29,10 @@ from simlte_st.training.fit import TrainingStats
 from simlte_st.training.load_corpus import TrainingCorpus
 from simlte_st.training.prepare_model import TrainingSetup
 from simlte_st.training.presets import ONLY_ENCODERS
-from simlte_st.training.result import TrainingResult
+from simlte_st.training.result import ModelChoice, TrainingResult
 from simlte_st.training.run import Run, report_path
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class ModelChoice:
-    """The models of a run, the verdict, and the model to keep.
-
-    Attributes:
-        trained: The trained model, ready to be saved.
-        base: The base, finished in the same way; None if no documents were held out.
-        gain: The verdict on the held-out documents and its numbers, or None.
-        winner: The model to keep.
-        lsa: Dimensions of the latent semantic analysis in the trained model, or None.
-        truncation: How many tokens of the documents it truncates.
-    """
-
-    trained: SentenceTransformer
-    base: SentenceTransformer | None
-    gain: dict[str, Any] | None
-    winner: Literal["trained", "base"]
-    lsa: int | None
-    truncation: Truncation
 
 
 @on_main
@@ -63,22 +42,23 @@ def choose_model(
 ) -> ModelChoice:  # fmt: skip
     """Finish the trained model and its base, compare them on held-out documents, and choose one.
 
-    If the run uses them, both models get a latent semantic analysis and read documents in chunks. The verdict compares
-    them with the analysis, beside which training gains less, but without chunks, because it was calibrated without.
+    If the run calls for it, both models get a latent semantic analysis (LSA) and read documents in chunks. The verdict
+    compares the models with LSA, on top of which training gains less, but without chunks, because it was calibrated
+    without them.
 
     Args:
         run: The run.
         setup: The trained model and its base.
         corpus: The documents.
-        stats: Steps and log of the training.
-        measure: Whether documents are held out for a comparison.
-        probe: Whether a probe on their labels counts towards the verdict.
-        lsa: Dimensions of a latent semantic analysis to append or fold in; 0 for none.
-        keep: Whether the verdict chooses the model, or the trained model is always kept.
+        stats: Number of steps and log of the training.
+        measure: Whether documents were held out to compare the models.
+        probe: Whether a probe on the labels of the held-out documents counts towards the verdict.
+        lsa: Number of LSA dimensions to append or fold in; 0 for none, None for the default.
+        keep: ``"verdict"`` to let the verdict choose the model, ``"trained"`` to always keep the trained model.
     """
     model, tokens = setup.model, corpus.token_views
     if not setup.static:
-        model.max_seq_length = setup.reads  # views may have been shorter
+        model.max_seq_length = setup.reads  # training views may have been shorter
     check_weights(model, "at the end")
     models = {"trained": model}
     if measure:
@@ -91,13 +71,13 @@ def choose_model(
     if lsa:
         texts = (" ".join(row["sentences"]) for row in corpus.sentences)
         counts = None if tokens is None else tokens.counts(model.tokenizer)
-        # The final models come first: the analysis counts the tokens that the first model reads.
+        # The final models come first, because LSA counts the tokens that the first model reads.
         all_models = [*final.values(), *(models.values() if corpus.in_chunks else ())]
         lsa = end_with_lsa(all_models, texts if counts is None else counts, lsa, run.seed, run.progress)
     gain = measure_gain(run, setup, corpus, stats, models, probe=probe) if measure else None
     helped = gain is not None and gain["verdict"] == "helped"
     trained = final["trained"]
-    table = trained[-1]  # an encoder may already have ended with an analysis
+    table = trained[-1]  # an encoder may already have ended with LSA
     truncation = Truncation.of(trained)
     for lengths in corpus.lengths():
         truncation.add(lengths)
@@ -112,7 +92,7 @@ def measure_gain(
     run: Run, setup: TrainingSetup, corpus: TrainingCorpus, stats: TrainingStats,
     models: Mapping[str, SentenceTransformer], *, probe: bool,
 ) -> dict[str, Any] | None:  # fmt: skip
-    """Return the verdict on the held-out documents and its numbers; None if there are too few."""
+    """Return the verdict on the held-out documents, with its measures, or None if there are too few documents."""
     models = {name: models[name] for name in ("base", "trained")}
     scores = None
     try:
@@ -127,7 +107,7 @@ def measure_gain(
             scores = probes["base"].few_shot, probes["trained"].few_shot
         verdict = give_verdict(halves["base"], halves["trained"], scores, run.seed)
     except DataError as error:
-        logger.warning("The gain cannot be measured: %s", error)
+        logger.warning("Cannot measure the gain: %s", error)
         return None
     metrics = {name: comparison.metrics() for name, comparison in halves.items()}
     longer = not setup.static and is_longer(stats.steps, setup.preset.max_view_length)
@@ -139,15 +119,15 @@ def save(
     run: Run, setup: TrainingSetup, corpus: TrainingCorpus, stats: TrainingStats, choice: ModelChoice, *,
     report: bool = False,
 ) -> TrainingResult:  # fmt: skip
-    """Save the finished model and, if that is the base, the trained model beside it; remove the work folder.
+    """Save the model to keep and, if that is the base, also the trained model; then remove the work folder.
 
     Args:
         run: The run.
-        setup: Base and preset of the model.
+        setup: The base and the preset.
         corpus: The documents.
-        stats: Steps, time and log of the training.
-        choice: The models, and which one to keep.
-        report: Whether to write the report.
+        stats: Number of steps, time and log of the training.
+        choice: The finished models, and which one to keep.
+        report: Whether to write the HTML report.
     """
     output, corpus_report = run.folder.output, corpus.report
     if corpus.stream is not None:
@@ -177,7 +157,7 @@ def save(
 def _save_model(
     model: SentenceTransformer, output: Path, run: Run, setup: TrainingSetup, result: TrainingResult, *, is_base: bool
 ) -> None:
-    """Save a model with its card and the result of the run."""
+    """Save a model with its model card and the result of the run."""
     base, distilled = setup.base.name, setup.static and run.folder.base.exists()
     with atomic_path(output) as path:
         model.model_card_data.model_name = output.name
@@ -190,8 +170,8 @@ def _save_model(
 
 
 def _card_summary(result: TrainingResult, base: str, *, distilled: bool, is_base: bool) -> str:
-    """Return a description of a model with the verdict."""
-    verdict = result.gain["summary"] if result.gain else "Whether training helped was not measured."
+    """Return a summary for the model card, with the verdict."""
+    verdict = result.gain["summary"] if result.gain else "The effect of training was not measured."
     source = f"`{base}`{' distilled to a static model' * distilled}"
     number = format_count(result.corpus.documents, "document")
     lsa = f" with a latent semantic analysis {'folded in' if result.static else 'appended'}" if result.lsa else ""
@@ -201,18 +181,18 @@ def _card_summary(result: TrainingResult, base: str, *, distilled: bool, is_base
 
 
 def _card_section(result: TrainingResult, seed: int) -> str:
-    """Return a description of a run in Markdown."""
+    """Return a description of the run for the model card, in Markdown."""
     preset, max_length = result.preset, result.truncation.max_seq_length
     unused = {"view", "epochs" if preset.steps else "steps", *(ONLY_ENCODERS if result.static else ())}
     settings = {name: value for name, value in vars(preset).items() if name not in unused and value is not None}
     settings |= {"lsa": result.lsa, "seed": seed}
-    method = f"Training pulls two views of each document (`{preset.view}`) together, and pushes other documents away."
+    method = f"Training pulls two views of each document (`{preset.view}`) together and pushes other documents away."
     facts = [*result.facts(), f"Settings: `{', '.join(f'{name}={value}' for name, value in settings.items())}`"]
     table = [f"\n{result.gain['table']}"] if result.gain else []
-    limit = "Word order does not count. For sentences and short texts an encoder is better."
+    limit = "The model ignores word order. For sentences and short texts, an encoder is better."
     if not result.static:
         advice = replace(result.truncation, model=result.output.name).advice
-        limit = f"Only the first {max_length:,} tokens of a text are read. {advice}" if max_length else ""
-    limits = f"Measured on the documents of this training only: evaluate it on yours. {limit}"
-    heading = f"## DocSplit training\n\n{method} It uses no labels.\n"
+        limit = f"The model reads only the first {max_length:,} tokens of a text. {advice}" if max_length else ""
+    limits = f"The model was measured only on the documents of this run; evaluate it on your own. {limit}"
+    heading = f"## DocSplit training\n\n{method} No labels are used.\n"
     return "\n".join([heading, *(f"- {fact}" for fact in facts), *table, f"\n## Limits\n\n{limits.rstrip()}"])

@@ -32,18 +32,18 @@ logger = logging.getLogger(__name__)
 
 
 MAX_EAGER_TOKENS = 96
-"""Maximum view length in tokens for eager attention, whose memory grows with the square of the length."""
+"""Maximum view length in tokens for eager attention, whose memory grows quadratically with length."""
 
 
 @dataclass(frozen=True)
 class TrainingStats:
-    """Steps, time and log of the training.
+    """Number of steps, time and log of a training.
 
     Attributes:
-        steps: Number of optimizer steps, including those before a resumption.
+        steps: Number of optimizer steps, including those before the run was resumed.
         seconds: Training time of this process, in seconds.
-        dtype: Dtype of the training: ``"float32"`` or ``"bfloat16"``.
-        log: Log lines of the Trainer.
+        dtype: Training dtype, ``"float32"`` or ``"bfloat16"``.
+        log: The Trainer's log history.
     """
 
     steps: int
@@ -62,7 +62,7 @@ def fit(
         setup: The model, its loss and its views.
         corpus: The documents.
         workers: Number of processes that prepare batches.
-        save_steps: Steps between checkpoints; None for about ten checkpoints per run (four for a static model).
+        save_steps: Steps between checkpoints (default: about ten checkpoints per run, four for a static model).
     """
     model, preset, folder = setup.model, setup.preset, run.folder
     if corpus.stream is not None:
@@ -70,7 +70,7 @@ def fit(
     else:
         dataset = corpus.dataset if corpus.token_views is None else corpus.token_views.rows()
     size = min(preset.batch_size, len(dataset) - len(dataset) % world())
-    # With a smaller last batch, processes would wait for each other, and a static model would learn too much from it.
+    # A smaller last batch would make processes wait for each other, and would weigh too much in a static model.
     drop_last = world() > 1 or setup.static
     sampler = SeededBatchSampler if corpus.stream is None else OrderedBatchSampler
     batches = len(sampler(dataset, batch_size=size // world(), drop_last=drop_last, seed=run.seed)) // world()
@@ -82,7 +82,7 @@ def fit(
     interrupt = callbacks.InterruptCallback()
     run_callbacks: list[TrainerCallback] = [
         *callbacks.trainer_callbacks(setup.views, setup.loss),
-        # After the callbacks that compute its numbers.
+        # After the callbacks that compute the metrics it shows.
         *([callbacks.ProgressBarCallback()] if run.progress else []),
         callbacks.DivergenceCallback(model),
         callbacks.CompleteCallback(),
@@ -91,22 +91,22 @@ def fit(
     bf16 = run.bf16 and not setup.static
     arguments = training_arguments(
         folder.checkpoints, batch_size=size // world(), epochs=preset.epochs, steps=steps, warmup=preset.warmup,
-        max_steps=steps,  # the Trainer would derive another number from the epochs, for logs and warnings
+        max_steps=steps,  # otherwise logs and warnings show a number derived from the epochs
         learning_rate=preset.learning_rate, bf16=bf16, device=run.device, seed=run.seed, batch_sampler=sampler,
         dataloader_num_workers=workers, dataloader_drop_last=drop_last, save_strategy="steps", save_total_limit=2,
-        # A static model takes as long to save as to train for ten steps.
+        # Saving a static model takes as long as ten training steps.
         save_steps=save_steps or min(500, max(10, steps // (4 if setup.static else 10))),
-        prompts=document_prompt(model) or None,  # as encode and index do
+        prompts=document_prompt(model) or None,  # as in encoding and indexing
     )  # fmt: skip
     trainer = make_trainer(model, arguments, dataset, setup.loss, run_callbacks)
     if setup.static:
         trainer.data_collator.preprocess_fn = view_preprocessor(model)
     if world() > 1:
-        set_seed(run.seed + rank())  # for different dropout in each process
+        set_seed(run.seed + rank())  # so that each process has different dropout
 
     checkpoint = callbacks.last_complete_checkpoint(folder.checkpoints) if folder.resume else None
     if folder.resume:
-        logger.info("Resuming from %s.", checkpoint or "the start: there is no complete checkpoint")
+        logger.info("Resuming from %s.", checkpoint or "the start, because there is no complete checkpoint")
     start = time.perf_counter()
     state = _load_last_step(model, checkpoint)
     if state is None:
@@ -119,14 +119,14 @@ def fit(
     seconds = time.perf_counter() - start
     if interrupt.interrupted and state.global_step < state.max_steps:
         raise TrainingInterrupted(
-            f"Stopped at step {state.global_step} of {state.max_steps}; the checkpoint is in {folder.path}. Continue "
-            "with the same settings and resume=True.",
+            f"Stopped at step {state.global_step} of {state.max_steps}; the checkpoint is in {folder.path}. "
+            "To continue, use the same settings with resume=True.",
             interrupt.interrupted,
         )
     model.eval()
-    # Otherwise the model would still compute in bfloat16, unlike the base in the comparison.
+    # Otherwise the model would still compute in bfloat16, unlike the base that it is compared with.
     trainer.accelerator.unwrap_model(model, keep_fp32_wrapper=False)
-    vars(model).pop("forward", None)  # copies of the model would share it
+    vars(model).pop("forward", None)  # otherwise copies of the model would share it
     return TrainingStats(state.global_step, seconds, "bfloat16" if bf16 else "float32", state.log_history)
 
 
@@ -134,28 +134,28 @@ def training_arguments(
     output_dir: Path, *, batch_size: int, epochs: float, steps: int, warmup: float = 0.0, device: str | None = None,
     **options: Any,
 ) -> SentenceTransformerTrainingArguments:  # fmt: skip
-    """Return arguments for the stock Trainer: AdamW without weight decay and a linear schedule.
+    """Return arguments for the stock Trainer: AdamW without weight decay, with a linear schedule.
 
     Args:
-        output_dir: Folder of the checkpoints.
+        output_dir: Folder for checkpoints.
         batch_size: Batch size per process, in documents.
-        epochs: Number of passes over the documents; ``max_steps`` overrides it.
+        epochs: Number of passes over the documents; overridden by ``max_steps``.
         steps: Number of optimizer steps.
-        warmup: Share of the steps in which the learning rate rises.
-        device: Where to compute; None for a GPU, if there is one.
-        **options: Other training arguments of sentence-transformers.
+        warmup: Fraction of the steps used for learning-rate warmup.
+        device: Torch device (default: a GPU if available, otherwise the CPU).
+        **options: Other ``SentenceTransformerTrainingArguments``.
     """
     accelerator = device != "cpu" and (torch.cuda.is_available() or torch.backends.mps.is_available())
     arguments = SentenceTransformerTrainingArguments(
-        output_dir=str(output_dir.absolute()),  # transformers would expand a leading ~
+        output_dir=str(output_dir.absolute()),  # so that transformers does not expand a leading ~
         per_device_train_batch_size=batch_size, num_train_epochs=epochs, warmup_steps=math.ceil(steps * warmup),
         weight_decay=0.0, use_cpu=not accelerator, dataloader_pin_memory=accelerator,
         logging_steps=max(1, min(50, steps // 20)), report_to="none",
-        disable_tqdm=True,  # ProgressBarCallback also shows the terms of the loss
+        disable_tqdm=True,  # ProgressBarCallback replaces tqdm, to show the terms of the loss
         **options,
     )  # fmt: skip
     if world() == 1 and (arguments.n_gpu > 1 or (device or "").startswith("cuda")):
-        use_one_gpu(arguments, device or "cuda")  # otherwise batches would grow with the number of GPUs
+        use_one_gpu(arguments, device or "cuda")  # otherwise the batch size would grow with the number of GPUs
     return arguments
 
 
@@ -163,20 +163,20 @@ def make_trainer(
     model: SentenceTransformer, arguments: SentenceTransformerTrainingArguments, dataset: Dataset,
     loss: torch.nn.Module, callbacks: list[TrainerCallback],
 ) -> SentenceTransformerTrainer:  # fmt: skip
-    """Return the stock Trainer, without log lines on the console and without documents in its model card."""
+    """Return a stock Trainer that prints no log lines and puts no documents into its model card."""
     card = model.model_card_data
     example: dict[str, Any] = {"source_sentence": "A long document ...", "sentences": ["Another ...", "A third ..."]}
     card.widget = [example]
     trainer = SentenceTransformerTrainer(
         model=model, args=arguments, train_dataset=dataset, loss=loss, callbacks=callbacks
     )
-    card.train_datasets = []  # has samples of the documents, which the card of each checkpoint would show
-    trainer.remove_callback(PrinterCallback)  # prints log lines if tqdm is disabled
+    card.train_datasets = []  # contains sample documents, which every checkpoint's model card would show
+    trainer.remove_callback(PrinterCallback)  # would print log lines, because tqdm is disabled
     return trainer
 
 
 def _load_last_step(model: SentenceTransformer, checkpoint: Path | None) -> TrainerState | None:
-    """Load the checkpoint if it is of the last step; the Trainer would train it for another step."""
+    """Load a checkpoint of the last step, which the Trainer would train for another step; otherwise return None."""
     if checkpoint is None:
         return None
     state: TrainerState = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE_NAME))
@@ -190,8 +190,8 @@ def faster_attention(model: SentenceTransformer, *, bf16: bool) -> AbstractConte
     """Return a context manager that uses eager attention for short views in bfloat16 on a CPU.
 
     In this case, the backward pass of PyTorch's fused attention takes as long for 64 tokens as for 512. Eager attention
-    is 4.8 times as fast at 64 tokens and 4.1 times at 112 (forward and backward, 4,096 tokens, one thread, torch 2.13),
-    and slower at 256. In other cases, fused attention is faster.
+    is 4.8 times as fast at 64 tokens and 4.1 times as fast at 112 (forward and backward, 4,096 tokens, one thread,
+    torch 2.13), but slower at 256. In all other cases, fused attention is faster.
     """
     length = model.max_seq_length
     if model.device.type != "cpu" or not bf16 or length is None or length > MAX_EAGER_TOKENS:

@@ -1,6 +1,6 @@
 """Second stage of a run: read the documents, hold some out, and segment the rest.
 
-Of a stream, only the first documents are read here, and the others during training.
+From a stream, only the first documents are read here; the rest are read during training.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from simlte_st.words.sentences import PunktSegmenter, Segmenter, make_segmenter,
 logger = logging.getLogger(__name__)
 
 FIRST = 1_000
-"""Number of documents of a stream to read before training; half of them are held out."""
+"""Number of documents to read from a stream before training; half of them are held out."""
 
 MIN_HELD_OUT, MAX_HELD_OUT = 100, 500
 """Minimum and maximum number of documents to hold out."""
@@ -47,15 +47,15 @@ class TrainingCorpus:
     """The documents of a run.
 
     Attributes:
-        dataset: The training documents, or the first ones of a stream; rows read as ``{"anchor": str, "positive":
+        dataset: The training documents, or the first documents of a stream. Rows are ``{"anchor": str, "positive":
             str}``.
         held_out: The held-out documents.
         labelled: The held-out documents that a probe can use.
-        reader_report: Report of the reader, as JSON values.
+        reader_report: The reader's report, as JSON values.
         report: Report on the training documents.
         segmenter: The sentence segmenter.
-        stream: Views of all documents of a stream; None if ``dataset`` has all documents.
-        token_views: Views of the tokenized documents, for a static model; None for a stream.
+        stream: Views of all documents in a stream, or None if ``dataset`` contains all documents.
+        token_views: Views of the tokenized documents for a static model, or None for a stream or an encoder.
         in_chunks: Whether the finished model reads documents in chunks, because the base would truncate too many
             tokens.
     """
@@ -72,11 +72,11 @@ class TrainingCorpus:
 
     @property
     def sentences(self) -> Dataset:
-        """Sentences of the training documents."""
+        """The sentences of the training documents."""
         return self.dataset.with_format(None).select_columns("sentences")
 
     def lengths(self) -> Iterable[NDArray[np.int64]]:
-        """Return the numbers of tokens of the training documents, in batches."""
+        """Return the number of tokens of each training document, in batches."""
         return document_lengths(self.dataset) if self.token_views is None else [self.token_views.lengths]
 
 
@@ -84,14 +84,14 @@ class TrainingCorpus:
 def load_corpus(
     run: Run, documents: DocumentReader | Shards | None, setup: TrainingSetup, *, held_out: float, probe: str | None
 ) -> TrainingCorpus:
-    """Read, hold out and segment the documents, or load an earlier result from the run's folder.
+    """Read the documents, hold some out and segment the rest; or load these results from the run's folder.
 
     Args:
         run: The run.
-        documents: The documents; None in processes that load the result of the main process.
+        documents: The documents, or None in processes that load the main process's result.
         setup: The model and its views.
-        held_out: Share of the documents to hold out.
-        probe: Column of the labels, for messages.
+        held_out: Fraction of the documents to hold out.
+        probe: Label column, for messages.
     """
     manifest_path, folder, views = run.folder.path / "documents.json", run.folder.corpus, setup.views
     shards = documents if isinstance(documents, Shards) else None
@@ -99,7 +99,7 @@ def load_corpus(
         dataset = views.attach((), directory=folder)  # reads all documents from the folder
     else:
         assert documents is not None
-        shutil.rmtree(folder, ignore_errors=True)  # a killed run did not record the held-out documents
+        shutil.rmtree(folder, ignore_errors=True)  # left by a killed run, without a record of the held-out documents
         dataset = _read_documents(run, documents, setup, held_out, manifest_path)
     manifest = read_json(manifest_path)
     logger.info("%s", manifest["read"].pop("summary"))
@@ -107,15 +107,15 @@ def load_corpus(
     labelled = [held_out_documents[row] for row in probe_rows(held_out_documents)]
     if probe is not None and len({document.label for document in labelled}) < 2:
         raise ConfigurationError(
-            f"probe={probe!r}: a probe needs two classes of {MIN_CLASS_SIZE} or more held-out documents. Hold out more "
-            "documents, or choose a column with fewer classes."
+            f"probe={probe!r}: a probe needs at least two classes with {MIN_CLASS_SIZE} or more held-out documents. "
+            "Hold out more documents or choose a column with fewer classes."
         )
     report, token_views = views.report, None
     assert report is not None
     if setup.static and shards is None:
         write_tokens(dataset, setup.model.tokenizer, run.folder.tokens, progress=run.progress)
         token_views = TokenViews(dataset, views, run.folder.tokens)
-        lengths = token_views.lengths  # exact, while the report has estimates
+        lengths = token_views.lengths  # exact, whereas the report contains estimates
         report = replace(report, tokens=int(lengths.sum()), longest=int(lengths.max()))
     punkt = folder / "punkt.json"
     segmenter = PunktSegmenter.from_dict(read_json(punkt)) if punkt.exists() else make_segmenter(views.segmenter, tuple)
@@ -134,14 +134,14 @@ def load_corpus(
 def _read_documents(
     run: Run, documents: DocumentReader | Shards, setup: TrainingSetup, held_out: float, manifest_path: Path
 ) -> Dataset:
-    """Read and segment the documents, and write the reader's report and the held-out documents to the manifest."""
+    """Read and segment the documents; write the reader's report and the held-out documents to the manifest."""
     hold_out = HoldOut(held_out, seed=run.seed)
     if isinstance(documents, Shards):
         if setup.preset.steps is None:
             raise ConfigurationError(
-                "Set max_steps=: the length of an epoch is unknown, because a stream is not counted."
+                "Set max_steps= to train on a stream: its number of documents is unknown, so it has no epochs."
             )
-        hold_out.share = 0.5 if held_out else 0.0  # of the first documents
+        hold_out.share = 0.5 if held_out else 0.0  # half of the first documents
         documents = documents.first(FIRST, shard_order(len(documents.names), run.seed, epoch=0))
     folder = run.folder.corpus
     dataset = setup.views.attach(documents, directory=folder, hold_out=hold_out.divert, progress=run.progress)
@@ -152,7 +152,7 @@ def _read_documents(
 
 
 def _stream_views(run: Run, shards: Shards, setup: TrainingSetup, corpus: TrainingCorpus) -> StreamedViews:
-    """Return the views of all documents of a stream except the held-out ones."""
+    """Return the views of all documents in a stream except the held-out documents."""
     views = setup.views
     segment = partial(segment_document, segmenter=corpus.segmenter, count_tokens=views.count_tokens)
     stream = DocumentStream(
@@ -166,9 +166,9 @@ def _stream_views(run: Run, shards: Shards, setup: TrainingSetup, corpus: Traini
 def _truncates_much(setup: TrainingSetup, corpus: TrainingCorpus) -> bool:
     """Return whether the base would truncate many tokens and can read documents in chunks instead.
 
-    The mean over chunks is the cheapest way to read more, and as good as others: macro-F1 over six sets is 47.0 with
-    few labels and 50.0 with all, against 47.2 and 50.3 for a converted Longformer, which takes 1.46 times as long. It
-    works with any base, and training still uses short views.
+    Averaging chunk embeddings is the cheapest way to read more text, and nearly as good as a converted Longformer: over
+    six data sets, mean macro-F1 is 47.0 with few labels and 50.0 with all labels, against the Longformer's 47.2 and
+    50.3, which takes 1.46 times as long. It works with any base, and training still uses short views.
     """
     truncation = Truncation.of(setup.model, max_seq_length=setup.reads)
     for lengths in document_lengths(corpus.dataset):
@@ -181,9 +181,9 @@ def _truncates_much(setup: TrainingSetup, corpus: TrainingCorpus) -> bool:
 
 @dataclass
 class HoldOut:
-    """Holds out a share of the documents, chosen by the seed and the ids only.
+    """Holds out a fraction of the documents, chosen only by the seed and the document ids.
 
-    From a small corpus it holds out up to three times the share, to reach :data:`MIN_HELD_OUT` documents.
+    In a small corpus, up to three times that fraction is held out, to reach :data:`MIN_HELD_OUT` documents.
     """
 
     share: float = 0.1
@@ -193,7 +193,7 @@ class HoldOut:
     def divert(self, documents: Iterable[Document]) -> Iterator[Document]:
         """Yield the training documents, and collect the held-out ones in :attr:`documents`.
 
-        Documents that may be needed to reach the minimum wait, and are yielded later if they are not.
+        Documents that may be needed to reach the minimum are kept back, and yielded later if they are not needed.
         """
         waiting: list[tuple[float, Document]] = []
         for document in documents:
@@ -213,6 +213,6 @@ class HoldOut:
         yield from candidates[missing:]
 
     def _random_number(self, document_id: str) -> float:
-        """Return a number in [0, 1) for an id."""
+        """Hash a document id to a number in [0, 1)."""
         key = f"held out\x00{self.seed}\x00{document_id}".encode("utf-8", "surrogatepass")
         return float(int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "big") / 2**64)

@@ -1,4 +1,4 @@
-"""First stage of a run: load the base, and build model, views and loss from the preset."""
+"""First stage of a run: load the base, then build the model, views and loss from the preset."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from simlte_st.words.tokens import unknown_id
 logger = logging.getLogger(__name__)
 
 TABLE_SIZE = 0.37
-"""Root mean square of the token vectors for which the preset's learning rate was chosen (MiniLM's). Scaling them does
+"""Root mean square to scale token vectors to: MiniLM's, for which the preset's learning rate was chosen. Scaling does
 not change embeddings, which have length 1."""
 
 
@@ -49,14 +49,14 @@ class TrainingSetup:
     """Model, loss and views of a run.
 
     Attributes:
-        base: The base before training; distilled for a static model, or converted if it has to read more tokens.
-        preset: The preset, with the arguments that replace its fields.
+        base: The base before training, distilled for a static model or converted if it has to read more tokens.
+        preset: The preset, with fields replaced by the run's arguments.
         model: The model to train.
         loss: The loss.
         views: The transform that draws the views.
         static: Whether the model is static.
         reads: Maximum number of tokens that the trained model reads, or None for no limit. Views may be shorter, and a
-            finished model that reads in chunks reads more.
+            finished model reads more than this in chunks.
     """
 
     base: LoadedModel
@@ -72,13 +72,13 @@ class TrainingSetup:
 def choose_base(
     run: Run, documents: DocumentReader | Shards, base: str | os.PathLike[str] | None, *, static: bool | None
 ) -> str:
-    """Return the name of the base: ``base``, or the default for the documents.
+    """Return the name of the base: the user's choice, or the default for the documents.
 
     Args:
         run: The run.
         documents: The documents.
         base: The user's choice, or None.
-        static: Whether to train a static model; None lets the length of the documents decide.
+        static: Whether to train a static model (default: depends on the length of the documents).
     """
     if base is not None:
         return os.fspath(base)
@@ -89,7 +89,7 @@ def choose_base(
         words = median_words(document.text for document in reader.peek())
         static = words >= LONG
         kinds = ("a static model", False, "an encoder") if static else ("an encoder", True, "a static model")
-        logger.info("The first documents have a median of %.0f words: training %s (static=%s: %s).", words, *kinds)
+        logger.info("The first documents have a median of %.0f words: training %s (static=%s for %s).", words, *kinds)
     name = OWN_STATIC if static else PACKAGED_BASE
     logger.info("Base: %s.", name)
     return name
@@ -100,15 +100,15 @@ def prepare_model(
     run: Run, base: str, preset: Preset | None, changes: Mapping[str, Any], *, static: bool | None = None,
     lsa: int | None = None, segmenter: str | Segmenter = "punkt",
 ) -> TrainingSetup:  # fmt: skip
-    """Load the base, and build the model, its views and its loss from the preset.
+    """Load the base, then build the model, its views and its loss from the preset.
 
     Args:
         run: The run.
         base: Name of the base.
-        preset: The preset; None for the base's default.
-        changes: Fields of the preset to replace.
-        static: Whether to train a static model; None if the base decides.
-        lsa: 0 removes the latent semantic analysis of the base, if any.
+        preset: The preset (default: depends on the base).
+        changes: Preset fields to replace, with their new values.
+        static: Whether to train a static model (default: if the base is static).
+        lsa: 0 removes the base's latent semantic analysis, if any.
         segmenter: How to split documents into sentences.
     """
     set_seed(run.seed)
@@ -116,7 +116,7 @@ def prepare_model(
     if lsa == 0 and isinstance(base_model.model[-1], TokenTable):
         del base_model.model[-1]
     if is_static(base_model.model) and static is False:
-        raise ConfigurationError(f"static=False: {base} is a static model. Choose an encoder as base=.")
+        raise ConfigurationError(f"static=False, but {base} is a static model. Choose an encoder as base=.")
     if static and not is_static(base_model.model):
         base_model = _distil(base_model, folder, run.device, run.progress)
     static = is_static(base_model.model)
@@ -129,7 +129,7 @@ def prepare_model(
             )
     if preset.batch_size % world():
         raise ConfigurationError(
-            f"batch_size={preset.batch_size}: must be divisible by the number of processes, {world()}."
+            f"batch_size={preset.batch_size} must be divisible by the number of processes, {world()}."
         )
     head = reads = None
     if not static:
@@ -141,14 +141,14 @@ def prepare_model(
     model = base_model.copy(preset.pooling, preset.max_view_length).model
     if static:
         _prepare_table(model)
-    # encode truncates embeddings at the end; the loss must see truncated embeddings too.
+    # encode truncates embeddings after the forward pass; the loss must see truncated embeddings too.
     model.register_forward_hook(_truncate_embeddings)
     loss = _make_loss(model, preset, head, run.seed)
     if preset.dropout is not None:
         set_dropout(model, preset.dropout)
     if preset.attention_dropout is not None:
         set_attention_dropout(model, preset.attention_dropout)
-    # A static model has no length limit for views, and counting tokens would take as long as training.
+    # A static model does not limit the view length, and counting tokens would take as long as training.
     views = DocSplitTransform(preset.view, model=None if static else model, seed=run.seed, segmenter=segmenter)
     return TrainingSetup(
         base=base_model, preset=preset, model=model, loss=loss, views=views, static=static, reads=reads
@@ -166,12 +166,12 @@ def preset_for(base: LoadedModel) -> Preset:
 
 
 def convert(base: LoadedModel, preset: Preset, folder: Path, seed: int) -> MLMHead | None:
-    """Convert a base with too few positions for the preset, or a stock Longformer, and save it in a folder.
+    """Convert a stock Longformer, or a base with too few positions for the preset, and save it in a folder.
 
-    If only the tokenizer's limit is too low, it is raised in place.
+    If only the tokenizer's limit is too low, raise that limit in place.
 
     Returns:
-        The MLM head of the base, if the folder lacks it.
+        The base's MLM head, if it is needed but not saved in the folder.
     """
     is_stock = get_encoder(base.model).config.model_type == "longformer"
     length = None if preset.max_length == "base" else preset.max_length
@@ -187,18 +187,18 @@ def convert(base: LoadedModel, preset: Preset, folder: Path, seed: int) -> MLMHe
 
 
 def set_dropout(model: nn.Module, probability: float) -> None:
-    """Set all dropout probabilities of a model, including those of attention."""
+    """Set all dropout probabilities of a model, including attention dropout."""
     for module in model.modules():
         _set_dropout(module, probability)
 
 
 def set_attention_dropout(model: nn.Module, probability: float) -> None:
-    """Set the dropout probability of attention weights in all layers."""
+    """Set the attention dropout probability in all layers."""
     for module in model.modules():
         name = type(module).__name__
         if name.endswith("Attention"):
             _set_dropout(module, probability)
-        if name.endswith("SelfAttention"):  # the modules around it apply dropout to hidden states
+        if name.endswith("SelfAttention"):  # its parent modules apply dropout to hidden states instead
             for part in module.modules():
                 _set_dropout(part, probability)
 
@@ -206,14 +206,14 @@ def set_attention_dropout(model: nn.Module, probability: float) -> None:
 def _set_dropout(module: nn.Module, probability: float) -> None:
     if isinstance(module, nn.Dropout):
         module.p = probability
-    # Fused attention takes the probability from an attribute of the attention layer.
+    # Fused attention reads the probability from an attribute of the attention layer.
     for attribute in ("dropout_prob", "attention_dropout", "dropout"):
         if isinstance(getattr(module, attribute, None), float):
             setattr(module, attribute, probability)
 
 
 def _distil(base: LoadedModel, folder: Path, device: str | None, progress: bool) -> LoadedModel:
-    """Distil a base to a static model in the run's folder, unless it is there."""
+    """Distil a base to a static model in the run's folder, unless that exists; return the static model."""
     if not folder.exists():
         logger.info("Base: %s, distilled to a static model.", base.name)
         model = distil_base(base, progress=progress)
@@ -223,7 +223,7 @@ def _distil(base: LoadedModel, folder: Path, device: str | None, progress: bool)
 
 
 def _prepare_table(model: SentenceTransformer) -> None:
-    """Scale the token vectors, and fix that of unknown tokens at zero, because model2vec skips these tokens."""
+    """Scale the token vectors, and fix the unknown token's vector at zero, because model2vec skips unknown tokens."""
     table, unknown = cast(StaticEmbedding, model[0]).embedding.weight, unknown_id(model.tokenizer)
     rows = torch.tensor([] if unknown is None else [unknown], dtype=torch.int64, device=table.device)
     with torch.no_grad():

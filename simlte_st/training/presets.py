@@ -1,4 +1,4 @@
-"""Presets: training settings for a kind of base."""
+"""Presets: training settings for each kind of base."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ONLY_ENCODERS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Preset:
-    """Settings of a training.
+    """Training settings.
 
     All fields except ``steps`` and ``most_passes`` are arguments of :func:`simlte_st.train`.
 
@@ -41,22 +41,22 @@ class Preset:
         view: How to draw the two views of a document.
         batch_size: Batch size in documents, over all processes.
         learning_rate: Peak learning rate of AdamW.
-        warmup: Share of the steps in which the learning rate rises; it then falls linearly.
-        epochs: Number of passes over the documents, if ``steps`` is None.
+        warmup: Fraction of the steps used for learning-rate warmup; a linear decay follows.
+        epochs: Number of passes over the documents; used only if ``steps`` is None.
         steps: Number of optimizer steps.
-        most_passes: Maximum number of passes over the documents, which can end a run before ``steps``.
+        most_passes: Maximum number of passes over the documents, which can end a run before it reaches ``steps``.
         scale: Inverse temperature of the similarities, 1/tau.
         symmetric: Whether to compute the contrastive loss in both directions.
-        mlm_weight: Weight of the masked-language-model loss.
-        mlm_probability: Share of the tokens masked for the masked-language-model loss.
-        mlm_input: ``"separate"`` or ``"shared"``.
-        mini_batch_num_tokens: Number of tokens in a forward pass (gradient caching); None for the whole batch.
-        pooling: ``"cls"``, ``"mean"``, or ``"keep"`` for the base's.
-        dropout: Dropout probability in the encoder; None for the checkpoint's.
-        attention_dropout: Dropout probability of attention weights; None for ``dropout``.
-        max_view_length: Maximum view length in tokens; None for the model's limit.
+        mlm_weight: Weight of the masked-language-model (MLM) loss.
+        mlm_probability: Fraction of the tokens to mask for the MLM loss.
+        mlm_input: ``"separate"`` for an extra pass over masked views, ``"shared"`` for one pass for both losses.
+        mini_batch_num_tokens: Number of tokens per forward pass (gradient caching), or None for the whole batch.
+        pooling: ``"cls"``, ``"mean"``, or ``"keep"`` to keep the base's pooling.
+        dropout: Dropout probability in the encoder (default: as in the checkpoint).
+        attention_dropout: Dropout probability of attention weights (default: ``dropout``).
+        max_view_length: Maximum view length in tokens (default: the model's limit).
         max_length: Maximum document length of the finished model in tokens; ``"base"`` for the base's limit.
-        backbone: How to convert a base that reads fewer tokens than ``max_length``.
+        backbone: How to convert a base that reads fewer than ``max_length`` tokens.
 
     Raises:
         ConfigurationError: A value is out of range, or ``backbone`` is set without ``max_length``.
@@ -91,10 +91,10 @@ class Preset:
     def __post_init__(self) -> None:
         check_fields(self)
         if self.backbone is not None and self.max_length in (None, "base"):
-            raise ConfigurationError(f"backbone={self.backbone!r} needs max_length=, the number of tokens to read.")
+            raise ConfigurationError(f"backbone={self.backbone!r} requires max_length=, the number of tokens to read.")
 
     def changed(self, **changes: Any) -> Preset:
-        """Return a copy with some fields replaced; None keeps a field.
+        """Return a copy with some fields replaced; a field given as None stays the same.
 
         Raises:
             ConfigurationError: A value is out of range.
@@ -102,7 +102,7 @@ class Preset:
         return replace(self, **{name: setting for name, setting in changes.items() if setting is not None})
 
     def planned_steps(self, batches: int) -> int:
-        """Return the number of optimizer steps for an epoch of ``batches`` batches."""
+        """Return the number of optimizer steps, given the number of batches per epoch."""
         if self.steps is None:
             return math.ceil(batches * self.epochs)
         if self.most_passes is None:
@@ -111,21 +111,21 @@ class Preset:
 
 
 PRESETS: dict[str, Preset] = {
-    # DocSplit, section 4.1, and SimLTE, section 3.1: BERT and Longformer, [CLS], batches of 36 and 12.
+    # From DocSplit, section 4.1, and SimLTE, section 3.1: [CLS] pooling; batches of 36 for BERT, 12 for Longformer.
     "docsplit-bert": Preset(batch_size=36),
-    # A laptop's memory is too small for twelve papers at once, but large enough for the tokens of four.
+    # A laptop's memory holds about four long papers at a time (16,384 tokens), not the whole batch of twelve.
     "docsplit-longformer": Preset(batch_size=12, attention_dropout=0.0, mini_batch_num_tokens=16384, max_length=4096),
-    # For sentence encoders. The papers' temperature, 0.05, pushes the most similar documents apart, which destroys the
-    # base's knowledge; 0.5 pushes all documents apart a little. Steps and view length are from
-    # benchmarks/results/recipe.md: longer training and longer views help on some corpora (AG News) and hurt on others
+    # For sentence encoders. The papers' temperature of 0.05 pushes the most similar documents apart, which destroys the
+    # base's knowledge; 0.5 pushes all documents apart a little. Steps and view length come from
+    # benchmarks/results/recipe.md: longer training and longer views help on some corpora (AG News) but hurt on others
     # (20 Newsgroups, FakeNews).
     "docsplit-tuned": Preset(
         batch_size=32, learning_rate=2e-5, warmup=0.1, steps=30, scale=2.0, mlm_weight=0.0, pooling="keep", dropout=0.0,
         max_view_length=64,
     ),
-    # For static models, whose views are whole halves of documents. A lower temperature or more passes over few
-    # documents hurt on most sets. The learning rate suits token vectors scaled to prepare_model.TABLE_SIZE. 689 steps
-    # on 6,300 posts are slower and better (68.3 instead of 67.0).
+    # For static models, whose views are whole halves of documents. A lower temperature, or more passes over a small
+    # corpus, hurts on most data sets. The learning rate suits token vectors scaled to prepare_model.TABLE_SIZE. On
+    # 6,300 posts, 689 steps would score better (68.3 instead of 67.0) but take longer.
     STATIC_PRESET: Preset(
         batch_size=128, learning_rate=2e-2, steps=500, most_passes=14, scale=1.0, symmetric=True, mlm_weight=0.0,
         pooling="keep",
@@ -136,10 +136,10 @@ PRESETS: dict[str, Preset] = {
 
 @check_arguments
 def get_preset(name: str) -> Preset:
-    """Return a preset by its name.
+    """Return the preset with a given name.
 
     Raises:
-        ConfigurationError: There is no such preset.
+        ConfigurationError: No preset has this name.
     """
     if name not in PRESETS:
         names = ", ".join(PRESETS)
@@ -150,7 +150,7 @@ def get_preset(name: str) -> Preset:
 
 
 def preset_changes(arguments: Mapping[str, object]) -> dict[str, Any]:
-    """Return the preset fields that the arguments of a run replace."""
+    """Return the preset fields that a run's arguments replace, with their new values."""
     names = (preset_field.name for preset_field in fields(Preset))
     changes = {name: argument for name in names if (argument := arguments.get(name)) is not None}
     if "epochs" in changes:

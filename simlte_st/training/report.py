@@ -18,23 +18,22 @@ from simlte_st.files import atomic_path
 from simlte_st.models.names import shown_base
 from simlte_st.models.vectors import unit_rows
 from simlte_st.reading.document import Document, document_title
-from simlte_st.training.finish import ModelChoice
 from simlte_st.training.load_corpus import TrainingCorpus
 from simlte_st.training.prepare_model import TrainingSetup
-from simlte_st.training.result import TrainingResult
+from simlte_st.training.result import ModelChoice, TrainingResult
 from simlte_st.training.run import Run, trained_path
 
 MAX_CHANGES = 10
-"""Maximum number of documents to show."""
+"""Maximum number of documents to show with their neighbours."""
 
 NEIGHBOURS = 5
-"""Number of nearest documents to compare and show."""
+"""Number of nearest neighbours to compare and show."""
 
 _LINKS = {"loss": "Loss", "verdict": "Verdict", "neighbours": "Neighbours"}
 
 
 class NeighbourChange(NamedTuple):
-    """Nearest documents of a document before and after training, by row, nearest first."""
+    """A document's nearest neighbours before and after training, as rows, nearest first."""
 
     row: int
     before: list[int]
@@ -44,7 +43,7 @@ class NeighbourChange(NamedTuple):
 def write_report(
     run: Run, setup: TrainingSetup, corpus: TrainingCorpus, choice: ModelChoice, result: TrainingResult
 ) -> None:
-    """Write the report of a run."""
+    """Write the HTML report of a run."""
     assert result.report is not None
     assert choice.base is not None
     changes = largest_changes((choice.base, choice.trained), corpus.held_out, progress=run.progress)
@@ -64,7 +63,7 @@ def write_report(
 def largest_changes(
     models: tuple[SentenceTransformer, SentenceTransformer], documents: Sequence[Document], *, progress: bool = False
 ) -> list[NeighbourChange]:
-    """Return the documents whose neighbours changed most, with their neighbours."""
+    """Return the documents whose nearest neighbours changed most, with those neighbours."""
     if len(documents) < 3:
         return []
     texts = [document.text for document in documents]
@@ -78,17 +77,17 @@ def largest_changes(
 
 
 def loss_section(log: Sequence[Mapping[str, Any]], loss: str) -> str:
-    """Return a section with the loss over the steps."""
+    """Return a section with the loss curve."""
     lines = [line for line in log if "loss" in line]
     plot = make_curve([line["step"] for line in lines], [line["loss"] for line in lines], "loss")
     curve = f'<div class="curve"><script type="application/json">{as_script(plot)}</script></div>'
-    note = f"The loss is {loss}. Each point is the mean since the last one; smaller batches have a lower loss."
-    fallback = '<noscript><p class="problem">The curve needs JavaScript.</p></noscript>'
+    note = f"The loss is {loss}. Each point is the mean since the previous point; smaller batches have a lower loss."
+    fallback = '<noscript><p class="problem">The loss curve needs JavaScript.</p></noscript>'
     return section("loss", "Loss", about(note), curve, fallback)
 
 
 def verdict_section(result: TrainingResult) -> str:
-    """Return a section with the verdict, its measures, and the kept model."""
+    """Return a section with the verdict, its measures and the model that was kept."""
     gain, name = result.gain, result.output.name
     summary = gain["summary"] if gain else "Too few documents were held out to measure whether training helped."
     model = f"{name} is the trained model."
@@ -98,17 +97,17 @@ def verdict_section(result: TrainingResult) -> str:
     if gain:
         cells = [[escape(cell.strip()) for cell in line.strip("|").split("|")] for line in gain["table"].splitlines()]
         parts.append(table(cells[0], cells[2:], (1, 2, 3)))
-        parts.append(about("Before: the base; after: the trained model; in percent, with 95% intervals."))
+        parts.append(about("Before (the base) and after training, in percent, with 95% confidence intervals."))
     return section("verdict", "Verdict", *parts)
 
 
 def neighbours_section(changes: Sequence[NeighbourChange], documents: Sequence[Document]) -> str:
-    """Return a section that shows the neighbours of documents before and after training, side by side."""
+    """Return a section that shows documents' neighbours before and after training, side by side."""
     if not changes:
         return section("neighbours", "Neighbours", about("Too few documents were held out to compare neighbours."))
     note = (
         f"The {len(changes)} of {len(documents):,} held-out documents whose {NEIGHBOURS} nearest neighbours changed "
-        "most, with their neighbours before (base) and after (trained model). Click a title for the text."
+        "most, with their neighbours before (base) and after (trained model). Click a title to read the text."
     )
     parts = [about(note)]
     for change in changes:
@@ -122,7 +121,7 @@ def neighbours_section(changes: Sequence[NeighbourChange], documents: Sequence[D
 
 
 def _details(document: Document) -> str:
-    """Return a document's title and label, with its text folded up."""
+    """Return a document's title and label, with a text that expands on click."""
     title = f"<bdi>{escape(document_title(None, document.text))}</bdi>"
     label = "" if document.label is None else f' <span class="number">{escape(str(document.label))}</span>'
     ellipsis = "…" * (len(document.text) > MAX_CHARACTERS)

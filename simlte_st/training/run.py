@@ -1,4 +1,4 @@
-"""A training run: checks before the start, the work folder, and the settings of the processes."""
+"""A training run: initial checks, the work folder, and settings shared by all stages."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from simlte_st.reading.sources import is_place
 
 
 def trained_path(output: Path) -> Path:
-    """Return the folder of the trained model, for a run that keeps the base."""
+    """Return the folder for the trained model if a run keeps the base."""
     return output.with_name(f"{output.name}.trained")
 
 
 def report_path(output: Path) -> Path:
-    """Return the path of the report, which shows documents and is therefore outside the model's folder."""
+    """Return the path of the report, outside the model's folder because it contains document texts."""
     return output.with_name(f"{output.name}.report.html")
 
 
@@ -36,10 +36,10 @@ def check_run(
     source: DocumentSource, output: Path, *, base: str | os.PathLike[str] | None, probe: str | None, report: bool,
     resume: bool, overwrite: bool,
 ) -> DocumentReader | Shards:  # fmt: skip
-    """Check documents, output and base before torch is imported, which takes seconds.
+    """Check the documents, the output and the base before importing torch, which takes seconds.
 
     Returns:
-        The documents, not read yet.
+        The documents, which have not been read yet.
     """
     documents = source if isinstance(source, Shards) else read_documents(source)
     if probe is not None and isinstance(documents, DocumentReader):
@@ -61,8 +61,8 @@ class Run:
 
     Attributes:
         folder: The work folder.
-        device: Where to compute; None for a GPU, if there is one.
-        bf16: Whether to train in bfloat16; not for static models.
+        device: Torch device (default: a GPU if available, otherwise the CPU).
+        bf16: Whether to train encoders in bfloat16; static models ignore it.
         seed: Random seed.
         progress: Whether this process shows progress bars.
     """
@@ -76,7 +76,7 @@ class Run:
     def start(self, arguments: Mapping[str, object], *, base: str, overwrite: bool) -> None:
         """Open the folder of a new run, or of an interrupted run with the same arguments.
 
-        The number of processes must be the same too, because checkpoints contain the random state of each process.
+        The number of processes must also be the same, because checkpoints contain the random state of each process.
         """
         settings = {name: to_setting(argument) for name, argument in arguments.items()}
         settings |= {"base": base, "dtype": "bfloat16" if self.bf16 else "float32", "processes": world()}
@@ -87,7 +87,7 @@ class Run:
 def open_run(
     output: Path, *, device: str | None, bf16: bool | None, seed: int, progress: bool, resume: bool
 ) -> Iterator[Run]:
-    """Connect the processes and yield the run; if it fails before training, its folder is removed."""
+    """Connect the processes and yield the run; remove its folder if it fails before the first checkpoint."""
     from simlte_st.models.device import bf16_available, check_device
 
     check_device(device)
@@ -107,14 +107,14 @@ def open_run(
 
 
 Setting = str | float | list[str] | None
-"""The JSON value of an argument."""
+"""An argument as a JSON value."""
 
 _short = reprlib.Repr()
 _short.maxother = 10_000
 
 
 def to_setting(argument: object) -> Setting:
-    """Return a JSON value for an argument, without memory addresses, so that it is the same in all processes."""
+    """Convert an argument to a JSON value without memory addresses, so that all processes get the same value."""
     if argument is None or isinstance(argument, (str, int, float)):
         return argument
     if isinstance(argument, os.PathLike):
@@ -126,7 +126,7 @@ def to_setting(argument: object) -> Setting:
 
 
 class RunFolder:
-    """The work folder of a run, ``OUTPUT.run``, locked by one process."""
+    """The work folder of a run, ``OUTPUT.run``, which one process locks."""
 
     def __init__(self, output: Path, *, resume: bool = False) -> None:
         self.output, self.path, self.resume = output, output.with_name(f"{output.name}{files.RUN}"), resume
@@ -136,11 +136,11 @@ class RunFolder:
         self._lock: FileLock | None = None
 
     def open(self, settings: Mapping[str, Setting], *, overwrite: bool = False) -> None:
-        """Create the folder, or open that of the interrupted run, and lock it."""
+        """Create the work folder, or open the one left by an interrupted run, and lock it."""
         self.check(overwrite=overwrite)
         if self.resume:
             if differences := files.changes(self.saved_settings, settings):
-                raise ResumeError(f"The interrupted run has different settings ({'; '.join(differences.values())}).")
+                raise ResumeError(f"The interrupted run had different settings ({'; '.join(differences.values())}).")
         elif self._is_interrupted:
             shutil.rmtree(self.path)
         self._lock = files.hold(self.path)
@@ -149,7 +149,7 @@ class RunFolder:
 
     @property
     def saved_settings(self) -> dict[str, Setting]:
-        """Settings of the interrupted run; empty if there is none."""
+        """Settings of the interrupted run; empty if no run was interrupted."""
         file = self.path / files.SETTINGS_FILE
         return files.read_json(file) if file.exists() else {}
 
@@ -158,23 +158,21 @@ class RunFolder:
         return self.path.exists() and not files.is_unused(self.path)
 
     def check(self, *, overwrite: bool = False) -> None:
-        """Check that a run can start, or that there is a run to resume."""
+        """Check that a new run can start, or that there is an interrupted run to resume."""
         if self.resume:
             if not self.saved_settings:
                 finished = f" {self.output} is finished." if self.output.exists() else ""
-                raise ResumeError(f"There is no interrupted run at {self.path}.{finished}")
+                raise ResumeError(f"There is no interrupted run in {self.path}.{finished}")
             return
         files.check_free(self.output, overwrite)
         files.check_free(self.trained, overwrite)
         if self._is_interrupted:
             if not self.saved_settings:
-                raise ConfigurationError(
-                    f"{self.path} exists but is not the work folder of a run: choose another output."
-                )
+                raise ConfigurationError(f"{self.path} exists but is not a run's work folder: choose another output.")
             files.hold(self.path).release()
             if not overwrite:
                 raise ConfigurationError(
-                    f"{self.path} holds an interrupted run: continue it (resume=True) or start over (overwrite=True)."
+                    f"{self.path} holds an interrupted run: resume it (resume=True) or start over (overwrite=True)."
                 )
 
     def abandon(self) -> None:
@@ -188,6 +186,6 @@ class RunFolder:
         files.discard(self.path, self.output)
 
     def release(self) -> None:
-        """Unlock the folder."""
+        """Unlock the work folder."""
         if self._lock is not None:
             self._lock.release()

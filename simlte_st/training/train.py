@@ -1,4 +1,4 @@
-"""Train a model on documents without labels, and measure whether it is better than its base."""
+"""Train a model on unlabelled documents, and measure whether it is better than its base."""
 
 from __future__ import annotations
 
@@ -63,71 +63,71 @@ def train(
     overwrite: bool = False,
     progress: bool = True,
 ) -> TrainingResult:
-    """Train an embedding model on documents without labels, by DocSplit.
+    """Train an embedding model on unlabelled documents with DocSplit.
 
-    The arguments from ``view=`` to ``backbone=`` replace settings of the preset; None keeps the preset's value.
+    The arguments from ``view=`` to ``backbone=`` override the preset; None keeps the preset's value.
 
-    With ``torchrun`` or ``accelerate launch``, all processes call this function with the same arguments, train one
+    Under ``torchrun`` or ``accelerate launch``, all processes call this function with the same arguments, train one
     model together and return the same result; see ``docs/many_devices.md``.
 
     Args:
-        source: The documents: anything that ``read_documents`` takes or returns. Documents with the same text count
+        source: The documents: anything that ``read_documents`` accepts or returns. Documents with the same text count
             once. A stream, ``read_documents(..., stream=True)``, is read during training, for corpora larger than the
-            disk. It is shuffled and deduplicated within a buffer, its first 1,000 documents provide the held-out
-            documents and the estimates of lengths, and it needs ``max_steps=`` if the preset has no steps.
-        output: Folder of the finished model. During the run, its files are in ``OUTPUT.run``.
-        base: Model to start from: a folder, or a name on this machine or on the Hugging Face Hub. A stock Longformer
-            is loaded into this package's class (default: the packaged all-MiniLM-L6-v2, or simlte-static with
-            ``static=True``; without either, the length of the documents decides).
+            disk. It is shuffled and deduplicated within a buffer; its first 1,000 documents provide the held-out
+            documents and the length estimates. It requires ``max_steps=`` if the preset does not set a number of steps.
+        output: Folder for the finished model. While a run is in progress, its files are in ``OUTPUT.run``.
+        base: Model to start from: a folder, or the name of a model on this machine or the Hugging Face Hub. A stock
+            Longformer is loaded into this package's class (default: simlte-static with ``static=True``, the packaged
+            all-MiniLM-L6-v2 with ``static=False``, otherwise chosen by the length of the documents).
         static: Train a static model, which has one vector for each token and no layers: it reads whole documents, and
-            trains and encodes in seconds. An encoder as ``base=`` is distilled first. ``static=False`` trains an
+            trains and encodes in seconds. If ``base=`` is an encoder, it is distilled first. ``static=False`` trains an
             encoder (default: depends on the base).
         preset: Training settings: docsplit-bert and docsplit-longformer (from the papers), docsplit-tuned (for sentence
-            encoders), docsplit-static (for static models), or auto, which depends on the base. docsplit-longformer
+            encoders), docsplit-static (for static models), or auto, to choose by the base. docsplit-longformer
             converts a base that reads fewer than 4,096 tokens.
-        view: How to draw the two views of a document: ``DocSplit()``, the random sentence split, or a baseline.
+        view: How to draw the two views of a document: ``DocSplit()`` (a random sentence split) or a baseline view.
         batch_size: Batch size in documents, over all processes.
         learning_rate: Peak learning rate of AdamW.
-        warmup: Share of the steps in which the learning rate rises; afterwards it falls linearly.
+        warmup: Fraction of the steps used for learning-rate warmup; a linear decay follows.
         epochs: Number of passes over the documents.
         max_steps: Number of optimizer steps; overrides ``epochs=`` and the preset.
-        scale: Inverse temperature of the similarities, 1/tau: 20 suits language models, 2 sentence encoders, 1 static
-            models.
-        symmetric: Compute the contrastive loss in both directions: each second view must also find its first view.
-        mlm_weight: Weight of the masked-language-model loss; 0 turns it off.
-        mlm_probability: Share of the tokens masked for the masked-language-model loss.
-        mlm_input: How to compute the masked-language-model loss: ``separate`` runs a second pass over masked copies of
-            the views, as SimCSE and the papers do; ``shared`` uses one masked pass for both losses at half the cost, as
-            DeCLUTR does.
-        mini_batch_num_tokens: Number of tokens in a forward pass (gradient caching), to limit memory (default: the
+        scale: Inverse temperature of the similarities, 1/tau: use 20 for language models, 2 for sentence encoders and 1
+            for static models.
+        symmetric: Compute the contrastive loss in both directions, so that each second view must also find its first.
+        mlm_weight: Weight of the masked-language-model (MLM) loss; 0 turns it off.
+        mlm_probability: Fraction of the tokens to mask for the MLM loss.
+        mlm_input: How to compute the MLM loss: ``separate`` runs a second pass over masked copies of the views, as in
+            SimCSE and the DocSplit paper; ``shared`` uses one masked pass for both losses, at half the cost, as in
+            DeCLUTR.
+        mini_batch_num_tokens: Number of tokens per forward pass, to limit memory by gradient caching (default: the
             whole batch).
-        pooling: Pooling of the model: ``cls``, ``mean``, or ``keep`` for the base's.
-        dropout: Dropout probability in the encoder during training (default: the checkpoint's).
-        attention_dropout: Dropout probability of attention weights; it makes a Longformer a quarter slower on a CPU
-            (default: ``dropout=``).
+        pooling: Pooling mode: ``cls``, ``mean``, or ``keep`` to keep the base's.
+        dropout: Dropout probability in the encoder during training (default: as in the checkpoint).
+        attention_dropout: Dropout probability of attention weights; a nonzero value makes a Longformer a quarter slower
+            on a CPU (default: ``dropout=``).
         max_view_length: Maximum view length in tokens, special tokens included (default: the model's limit).
         max_length: Maximum document length of the finished model, in tokens. A base that reads fewer tokens is
-            converted before training, see ``backbone=``. ``base`` keeps the base's limit (default: the base's limit; if
-            that would truncate more than a tenth of the tokens, the finished model reads whole documents in chunks).
-        backbone: How to convert a base that reads fewer tokens than ``max_length=``: ``longformer`` makes it a
-            Longformer; ``chunk-mean`` averages the embeddings of chunks, each pooled as in ``pooling=`` (default:
+            converted before training (see ``backbone=``). ``base`` keeps the base's limit (default: the base's limit;
+            if that would truncate more than a tenth of the tokens, the finished model reads whole documents in chunks).
+        backbone: How to convert a base that reads fewer than ``max_length=`` tokens: ``longformer`` turns it into a
+            Longformer; ``chunk-mean`` averages chunk embeddings, each pooled as set by ``pooling=`` (default:
             longformer).
         segmenter: How to split documents into sentences: ``punkt``, or a callable from a text to its sentences.
-        lsa: Dimensions of a latent semantic analysis of the documents, appended to the embeddings of an encoder or
-            folded into those of a static model, whose size stays the same; 0 for none (default: 256 for a static model,
-            0 for an encoder).
+        lsa: Number of dimensions of a latent semantic analysis of the documents, which is appended to an encoder's
+            embeddings or folded into a static model's, whose size stays the same; 0 for none (default: 256 for a static
+            model, 0 for an encoder).
         keep: Which model to keep: ``verdict`` keeps the base if training did not clearly help, and saves the trained
             model in ``OUTPUT.trained``; ``trained`` always keeps the trained model.
-        held_out: Share of the documents to hold out for the verdict, at most 500 documents. Small corpora hold out up
-            to three times as much, to reach 100 documents. 0 skips the verdict.
-        probe: Column of classes, folders or tags. A classifier trained on a few held-out labels of each class then
-            counts towards the verdict; training does not see the labels.
-        report: Write a page beside the model, ``OUTPUT.report.html``, with loss, verdict, and the held-out documents
-            whose neighbours changed most, including their texts. Needs the extra ``explore``.
-        bf16: Train in bfloat16 (default: if the hardware supports it, as some CPUs do).
+        held_out: Fraction of the documents to hold out for the verdict, up to 500 documents. In a small corpus, up to
+            three times this fraction is held out, to reach 100 documents. 0 skips the verdict.
+        probe: Column with classes, folders or tags. A classifier trained on a few held-out labels of each class then
+            counts towards the verdict; training never sees the labels.
+        report: Write an HTML report next to the model, ``OUTPUT.report.html``, with the loss curve, the verdict, and
+            the held-out documents whose neighbours changed most, including texts. Needs the ``explore`` extra.
+        bf16: Train in bfloat16 (default: if the hardware supports it; some CPUs do).
         workers: Number of processes that prepare batches; 0 for the training process itself.
         save_steps: Steps between checkpoints (default: about ten checkpoints per run, four for a static model).
-        device: Where to compute: cpu, cuda, cuda:1 or mps (default: a GPU, if there is one).
+        device: Device to compute on: cpu, cuda, cuda:1 or mps (default: a GPU if available).
         seed: Random seed.
         resume: Continue an interrupted run; all other arguments must be the same.
         overwrite: Overwrite existing output.
@@ -137,13 +137,13 @@ def train(
         The result; ``result.load()`` loads the finished model.
 
     Raises:
-        DataError: The source cannot be read, or has too few usable documents.
+        DataError: The source cannot be read or has too few usable documents.
         ConfigurationError: An argument is out of range or conflicts with another, the device does not exist, or the
-            output exists, contains the documents or is used by another process.
-        ResumeError: There is nothing to resume, or the run has different arguments.
-        ModelError: The base cannot be loaded, or cannot be trained this way.
-        TrainingInterrupted: Ctrl-C or SIGTERM, after the current step and a checkpoint; continue with ``resume=True``.
-        MissingExtraError: ``report=True`` without the extra ``explore``.
+            output exists, contains the documents or is in use by another process.
+        ResumeError: There is no run to resume, or the interrupted run had different arguments.
+        ModelError: The base cannot be loaded or cannot be trained with these settings.
+        TrainingInterrupted: Ctrl-C or SIGTERM stopped the run after a checkpoint; continue with ``resume=True``.
+        MissingExtraError: ``report=True`` needs the ``explore`` extra, which is not installed.
 
     Example:
         ::
@@ -154,7 +154,7 @@ def train(
             print(result)  # a description, the verdict and its measures
             vectors = result.load().encode(["A long document ...", "Another one ..."])
     """
-    # All arguments that affect the result; the others may change when a run is resumed.
+    # All arguments that affect the result; other arguments may change when a run is resumed.
     settings = {
         "source": source, "base": base, "static": static, "preset": preset, "view": view, "batch_size": batch_size,
         "learning_rate": learning_rate, "warmup": warmup, "epochs": epochs, "max_steps": max_steps, "scale": scale,
@@ -169,9 +169,9 @@ def train(
     (selected_preset or Preset()).changed(**changes)  # rejects conflicts
     if held_out == 0 and (report or probe is not None):
         name = "report" if probe is None else "probe"
-        raise ConfigurationError(f"{name}= needs held-out documents: held_out= must not be 0.")
+        raise ConfigurationError(f"{name}= needs held-out documents: set held_out= above 0.")
     if report:
-        check_installed("bokeh", "explore", "the report of a run")
+        check_installed("bokeh", "explore", "the training report")
     if preset == presets.STATIC_PRESET:
         static = True
 
@@ -180,7 +180,7 @@ def train(
             source, Path(output), base=base, probe=probe, report=report, resume=resume, overwrite=overwrite
         )
 
-    documents = check() if launcher_rank()[1] == 1 else None  # with several processes, the main one checks later
+    documents = check() if launcher_rank()[1] == 1 else None  # with several processes, the main process checks later
 
     from simlte_st.training.finish import choose_model, save  # takes seconds to import
     from simlte_st.training.fit import fit

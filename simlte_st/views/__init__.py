@@ -1,1 +1,1 @@
-"""Views of documents for training, the corpus on disk, and near-duplicates."""
+"""Draw views of documents for training, store the corpus on disk, and remove near-duplicates."""

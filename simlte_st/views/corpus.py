@@ -1,6 +1,6 @@
 """Write segmented documents to a memory-mapped Arrow file of any size, or stream them in random order.
 
-The views of a stream are a data set that the Trainer can resume at any row.
+Views of a stream form a data set that the Trainer can resume at any row.
 """
 
 from __future__ import annotations
@@ -33,34 +33,34 @@ from simlte_st.words.tokens import in_batches
 logger = logging.getLogger(__name__)
 
 Segment = Callable[[Document], SegmentedDocument]
-"""Splits a document into sentences."""
+"""Function that splits a document into sentences."""
 
 _NUMBERS = pa.list_(pa.int32())
 SCHEMA = pa.schema({"id": pa.string(), "sentences": pa.list_(pa.string()), "paragraphs": _NUMBERS, "tokens": _NUMBERS})
-"""Columns of a corpus: the attributes of a :class:`~simlte_st.reading.document.SegmentedDocument`."""
+"""Columns of a corpus, named after the fields of :class:`~simlte_st.reading.document.SegmentedDocument`."""
 
 TOO_SHORT = "too short for two views"
 EXACT_DUPLICATE = "exact duplicate of another document"
 _BATCH = 256  # maximum rows in an Arrow record batch
-_BATCH_CHARACTERS = 32_000_000  # maximum characters in a record batch, which is built in memory
+_BATCH_CHARACTERS = 32_000_000  # maximum characters in a record batch, to limit memory use
 
 BUFFER = 10_000
 """Maximum number of documents held in memory and shuffled together."""
 
 BUFFER_CHARACTERS = 200_000_000
-"""Maximum number of characters held in memory."""
+"""Maximum number of characters in these documents."""
 
-_BEGINNING = 200  # characters, usually enough to see that a text has two words
+_BEGINNING = 200  # characters; usually enough to find two words
 
 
 @dataclass
 class CorpusReport:
-    """Counts of documents, sentences and tokens in a corpus, and of the documents left out, by reason."""
+    """Counts of documents, sentences and tokens in a corpus, and of documents left out, by reason."""
 
     documents: int = 0
     sentences: int = 0
-    tokens: int = 0  # without special tokens
-    longest: int = 0  # tokens in the longest document
+    tokens: int = 0  # excluding special tokens
+    longest: int = 0  # number of tokens in the longest document
     left_out: dict[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, object]:
@@ -76,7 +76,7 @@ class CorpusReport:
         self.longest = max(self.longest, size)
 
     def leave_out(self, reason: str) -> None:
-        """Count a document that was left out."""
+        """Count a document as left out."""
         self.left_out[reason] = self.left_out.get(reason, 0) + 1
 
 
@@ -91,27 +91,27 @@ def write_corpus(
     hold_out: Callable[[Iterable[Document]], Iterable[Document]] | None = None,
     progress: bool = False,
 ) -> tuple[Dataset, CorpusReport]:
-    """Segment documents and write them to ``directory``, or open the complete corpus that is already there.
+    """Segment documents and write them to ``directory``, or open the corpus if it is already complete.
 
-    Exact duplicates of an earlier document are dropped. An existing corpus is not compared with the documents: the
-    caller must ensure that it was written from them with the same settings, as a training run does.
+    Exact duplicates of an earlier document are dropped. An existing corpus is not checked against the documents; the
+    caller must ensure, as a training run does, that it was written from them with the same settings.
 
     Args:
         documents: Anything :func:`~simlte_st.data.read_documents` accepts; read once, in order.
-        directory: Folder for ``corpus.arrow``, ``corpus.json`` (the report, written last) and, for Punkt, its
-            parameters in ``punkt.json``.
+        directory: Folder for ``corpus.arrow``, ``corpus.json`` (the report, written last) and, if Punkt is used,
+            ``punkt.json`` (its parameters).
         view: The view whose ``accepts`` decides which documents are used.
-        segmenter: ``"punkt"`` or a callable.
-        count_tokens: Counts the model's tokens in sentences.
-        hold_out: Function that receives the documents without duplicates and returns those for the corpus; it may hold
-            out the others, for example for an evaluation.
+        segmenter: Sentence splitter: ``"punkt"`` or a callable.
+        count_tokens: Function that counts the model's tokens in sentences.
+        hold_out: Function that receives the documents without duplicates and returns those to write; it can hold out
+            the rest, for example for evaluation.
         progress: Show a progress bar.
 
     Returns:
-        The memory-mapped data set with columns ``id``, ``sentences``, ``paragraphs`` and ``tokens``, and its report.
+        The memory-mapped data set (columns ``id``, ``sentences``, ``paragraphs`` and ``tokens``) and its report.
 
     Raises:
-        EmptyCorpusError: Fewer than two documents are usable; in-batch negatives need two.
+        EmptyCorpusError: Fewer than two documents are usable, too few for in-batch negatives.
     """
     directory = Path(directory)
     if not (directory / "corpus.json").exists():
@@ -132,9 +132,9 @@ def write_corpus(
 
 
 def _without_duplicates(documents: Iterable[Document], report: CorpusReport) -> Iterator[Document]:
-    """Yield documents without exact duplicates, which would be false negatives of each other.
+    """Yield documents except exact duplicates, which would be false negatives of each other.
 
-    Memory: about 100 bytes per document, for a 64-bit hash of its text.
+    This takes about 100 bytes of memory per document, for a 64-bit hash of its text.
     """
     keys: set[int] = set()
     for document in documents:
@@ -170,16 +170,16 @@ def from_rows(columns: Mapping[str, Sequence[Any]]) -> Iterator[SegmentedDocumen
 
 
 def too_few_documents(documents: int, left_out: Mapping[str, int] | None = None) -> str:
-    """Return the message for too few documents to train on."""
+    """Return the error message for a corpus with too few documents to train on."""
     reasons = ", ".join(format_reason(reason, count) for reason, count in (left_out or {}).items())
     return (
-        "Training needs at least 2 documents, because the other documents of a batch are the negatives. "
+        "Training needs at least 2 documents, because the negatives are the other documents in the batch. "
         f"{documents} can be used{f' (left out: {reasons})' if reasons else ''}."
     )
 
 
 def document_lengths(corpus: Dataset) -> Iterator[NDArray[np.int64]]:
-    """Yield the token counts of a corpus's documents, in batches."""
+    """Yield the number of tokens in each document of a corpus, in batches."""
     for batch in corpus.with_format("arrow").select_columns("tokens").iter(batch_size=1000):
         tokens = batch["tokens"].combine_chunks()
         sums = np.concatenate([[0], np.cumsum(tokens.values.to_numpy())])
@@ -189,35 +189,35 @@ def document_lengths(corpus: Dataset) -> Iterator[NDArray[np.int64]]:
 
 @dataclass(frozen=True)
 class Cursor:
-    """The position of a buffer, from which reading can resume without rereading the documents before it."""
+    """Position at which a buffer starts, to resume reading there without rereading earlier documents."""
 
-    row: int = 0  # row of its first document, over all passes
-    epoch: int = 0  # the pass over the source
-    shard: int = 0  # shards read in this pass
-    line: int = 0  # rows read in the next shard
-    used: int = 0  # documents used earlier in this pass
+    row: int = 0  # row of the buffer's first document, counted over all passes
+    epoch: int = 0  # number of the pass over the source
+    shard: int = 0  # number of shards fully read in this pass
+    line: int = 0  # number of rows read in the current shard
+    used: int = 0  # number of documents used so far in this pass
 
 
 class StreamUsage(NamedTuple):
-    """Documents that training used from a stream."""
+    """Usage of a stream's documents by training."""
 
-    documents: int  # distinct documents
-    passes: float  # mean number of uses of a document
+    documents: int  # number of distinct documents
+    passes: float  # mean number of times each was used
 
 
 def shard_order(shards: int, seed: int, epoch: int) -> list[int]:
-    """Return the order in which a pass reads the shards; it depends only on the seed and the epoch."""
+    """Return the order of shards in a pass, which depends only on the seed and the epoch."""
     order = list(range(shards))
     view_rng(seed, epoch, "order of the shards").shuffle(order)
     return order
 
 
 class DocumentStream:
-    """An endless sequence of the documents in shards, in an order that depends only on the seed.
+    """Endless sequence of the documents in shards, in an order that depends only on the seed.
 
-    Each pass reads the shards in a new order, and repeatedly fills a buffer, shuffles it and returns its documents. The
-    order does not depend on the number of processes or on where they start. A buffer holds whole batches, so that no
-    batch contains a document twice; the incomplete batch at the end of a pass is dropped.
+    Each pass reads the shards in a new order, filling a buffer again and again and returning its documents in shuffled
+    order. The order does not depend on the number of processes or on where they start. A buffer holds whole batches, so
+    that no batch contains a document twice; the incomplete batch at the end of a pass is dropped.
     """
 
     def __init__(
@@ -230,9 +230,9 @@ class DocumentStream:
         self._cursors = [Cursor()]
 
     def __getitem__(self, row: int) -> tuple[Document, int]:
-        """Return the document of a row and its pass.
+        """Return the document at a row and the number of its pass.
 
-        Rows in the current or the next buffer need no seeking; others are read from the nearest cursor before them.
+        Rows in the current or the next buffer need no seeking; any other row is read from the nearest earlier cursor.
         """
         cursor, documents = self._buffer
         while not cursor.row <= row < cursor.row + len(documents):
@@ -247,14 +247,14 @@ class DocumentStream:
         return documents[row - cursor.row], cursor.epoch
 
     def _all_cursors(self) -> list[Cursor]:
-        """Return the cursors, including those of other processes and of a resumed run."""
+        """Return all cursors, including those saved by other processes or by the run being resumed."""
         if self._path is not None and self._path.exists():
             saved_cursors = [Cursor(**cursor) for cursor in read_json(self._path)]
             self._cursors = max(self._cursors, saved_cursors, key=len)
         return self._cursors
 
     def _fill(self, cursor: Cursor) -> tuple[list[Document], Cursor]:
-        """Return the buffer at a cursor, and the next cursor."""
+        """Fill the buffer at a cursor; return its documents and the next cursor."""
         order = shard_order(len(self._shards.names), self._seed, cursor.epoch)
         reader = ShardReader(self._shards, order, cursor.shard, cursor.line)
         documents: list[Document] = []
@@ -276,7 +276,7 @@ class DocumentStream:
         if not is_last:
             return documents, Cursor(row, cursor.epoch, reader.shard, reader.row, used)
         if not used:
-            raise EmptyCorpusError(f"{self._shards.name}: fewer documents than batch_size={self._batch_size}.")
+            raise EmptyCorpusError(f"{self._shards.name} has fewer documents than batch_size={self._batch_size}.")
         return documents, Cursor(row, cursor.epoch + 1)
 
     def _add(self, cursor: Cursor) -> None:
@@ -284,48 +284,48 @@ class DocumentStream:
 
         last = self._cursors[-1]
         self._cursors.append(cursor)
-        # Only one of the processes that read the same rows logs and writes.
+        # Several processes read the same rows; only one of them logs and saves the cursors.
         worker = get_worker_info()
         if not is_main() or (worker is not None and worker.id > 0):
             return
         if cursor.epoch > last.epoch == 0:
-            logger.info("The stream ended after %s documents; they are repeated, with new views.", f"{cursor.row:,}")
+            logger.info("The stream ended after %s documents; training repeats them with new views.", f"{cursor.row:,}")
         if self._path is not None:
             write_json(self._path, list(map(asdict, self._cursors)))
 
     def usage(self, rows: int) -> StreamUsage:
-        """Return the usage of the first rows, which another process may have read."""
+        """Return the usage of documents in the first ``rows`` rows, which another process may have read."""
         documents = min(rows, next((cursor.row for cursor in self._all_cursors() if cursor.epoch), rows))
         return StreamUsage(documents, rows / documents)
 
 
 class StreamedViews:
-    """Views of a stream's documents, as a data set that does not store the documents.
+    """Data set of the views of a stream's documents, which does not store the documents.
 
-    The Trainer samples, distributes and resumes it like any other data set. A row is a number, which takes eight bytes;
-    its document is segmented when the row is read.
+    The Trainer samples, distributes and resumes it like any other data set. Each row stores only its number, in eight
+    bytes; the document is segmented when the row is read.
     """
 
     def __init__(self, stream: DocumentStream, view: View, segment: Segment, *, seed: int, budget: int | None) -> None:
         self.stream, self._view, self._segment, self._seed, self._budget = stream, view, segment, seed, budget
 
     def __deepcopy__(self, memo: dict[int, object]) -> StreamedViews:
-        return self  # datasets copies a transform with the format; all copies share one buffer
+        return self  # datasets copies the transform with the format; all copies must share one buffer
 
     def rows(self, number: int) -> Dataset:
-        """Return the data set of the first rows, each ``{"anchor": str, "positive": str}``."""
+        """Return a data set of the first ``number`` rows, each ``{"anchor": str, "positive": str}``."""
         return Dataset.from_dict({"row": np.arange(number)}).with_transform(self)
 
     def __call__(self, batch: Mapping[str, Sequence[int]]) -> dict[str, list[str]]:
-        """Draw the views of rows."""
+        """Draw the views of a batch of rows."""
         views: dict[str, list[str]] = {"anchor": [], "positive": []}
         for document, epoch in (self.stream[int(row)] for row in batch["row"]):
             segmented = self._segment(document)
             pair = draw_views(segmented, self._view, seed=self._seed, epoch=epoch, budget=self._budget)
             if pair is None:
                 raise DataError(
-                    f"{self._view!r} accepts the beginning of {document.id!r} but not the whole document: a stream "
-                    "needs a view that accepts longer documents too."
+                    f"{self._view!r} accepts the beginning of {document.id!r} but not the whole document: a "
+                    "stream needs a view that also accepts any longer document."
                 )
             views["anchor"].append(pair.anchor)
             views["positive"].append(pair.positive)
@@ -333,7 +333,7 @@ class StreamedViews:
 
 
 def usable_by(view: View, segment: Segment) -> Callable[[Document], bool]:
-    """Return a function that tells whether a view can use a document, usually without segmenting it."""
+    """Return a function that checks whether a view can use a document, usually without segmenting it."""
 
     def usable(document: Document) -> bool:
         beginning = SegmentedDocument(document.id, (document.text.lstrip()[:_BEGINNING],), (0,), (1,))

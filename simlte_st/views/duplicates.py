@@ -28,30 +28,30 @@ SUFFIXES = (".jsonl", ".ndjson")
 """Suffixes of the files that :func:`dedupe` writes."""
 
 SIMILARITY = 0.75
-"""Minimum similarity of near-duplicates by default."""
+"""Default minimum similarity of near-duplicates."""
 
 RUN = 5
-"""Words in a run; a shorter document is one run."""
+"""Number of words in a run; a document with fewer words is a single run."""
 
 Hashes = NDArray[np.uint64]
 
-_COUNTERS = 1 << 22  # run counters, indexed by the last bits of the hash
-_PARITY_BITS = 1 << 11  # bits of a set: the parity of the number of its hashes in each range
-_BLOCK = 1 << 14  # sets whose parities are compared at a time
+_COUNTERS = 1 << 22  # number of run counters, indexed by the last bits of a hash
+_PARITY_BITS = 1 << 11  # bits per set; each is the parity of the number of hashes in a range
+_BLOCK = 1 << 14  # number of sets whose parities are compared at a time
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class DuplicateReport:
-    """Counts of duplicates of earlier documents."""
+    """Counts of documents that duplicate an earlier document."""
 
     documents: int
-    exact: int  # documents with the same words as an earlier one
-    near: int  # other documents in a group with an earlier one
-    groups: int  # groups of two documents or more
+    exact: int  # documents with the same words as an earlier document
+    near: int  # other documents grouped with an earlier document
+    groups: int  # groups of two or more documents
 
     def summary(self) -> str:
-        """Return the counts in a sentence."""
+        """Return the counts as a sentence."""
         return (
             f"Duplicates: {self.exact + self.near:,} of {format_count(self.documents, 'document')} ({self.exact:,} "
             f"exact, {self.near:,} near), in {format_count(self.groups, 'group')}"
@@ -63,9 +63,9 @@ class Duplicates:
     """Groups of duplicates.
 
     Attributes:
-        groups: The group of each document: the index of the group's first document, which its other documents
-            duplicate. Shape (documents,), int64.
-        report: The counts.
+        groups: Group of each document (shape ``(documents,)``, int64): the index of the group's first document, which
+            the others duplicate.
+        report: Counts of duplicates and groups.
     """
 
     groups: NDArray[np.int64]
@@ -74,19 +74,19 @@ class Duplicates:
 
 @dataclass(frozen=True, slots=True)
 class DedupeReport:
-    """The result of :func:`dedupe`."""
+    """Result of :func:`dedupe`."""
 
-    output: str  # file with the kept documents
-    removed: str  # file with the ids of the removed documents
-    kept: int  # number of kept documents
+    output: str  # path of the file with the kept documents
+    removed: str  # path of the file with the ids of the removed documents
+    kept: int  # number of documents kept
     copies: DuplicateReport
-    read: ReadReport  # counts of read and skipped documents
+    read: ReadReport  # counts of documents read and skipped
 
     def summary(self) -> str:
-        """Return the report in two sentences."""
+        """Return the report as two sentences."""
         return (
             f"{self.copies.summary()}. {format_count(self.kept, 'document')} kept in {self.output}; {self.removed} "
-            "lists the duplicates, each with the document that it duplicates."
+            "lists each removed document with the one it duplicates."
         )
 
     def to_dict(self) -> dict[str, object]:
@@ -103,25 +103,25 @@ def find_duplicates(
     total: int | None = None,
     progress: bool = False,
 ) -> Duplicates:
-    """Find texts that are duplicates of earlier ones.
+    """Find texts that duplicate an earlier text, exactly or nearly.
 
-    Exact duplicates have the same words: case, punctuation, invisible characters, optional vowel signs and white space
-    are ignored. The sets of five-word runs of a near-duplicate and of the first text in its group have a Jaccard
-    similarity of at least ``similarity``; it is computed exactly, not estimated. In a chain of similar drafts, the
-    first draft is kept, and so is the next one that is not similar to any kept draft.
+    Exact duplicates have the same words, ignoring case, punctuation, invisible characters, optional vowel signs and
+    white space. A near-duplicate and the first text of its group have sets of five-word runs whose Jaccard similarity,
+    computed exactly, is at least ``similarity``. In a chain of drafts, each similar to the one before, the first draft
+    is kept, and so is every later draft that is not similar to a kept one.
 
     Args:
-        texts: The texts; read once, in order.
-        near: Find near-duplicates too, which takes about 75 bytes of memory per word.
+        texts: Texts to compare; read once, in order.
+        near: Also find near-duplicates, which takes about 75 bytes of memory per word.
         similarity: Minimum similarity of near-duplicates, above 0 and at most 1.
-        total: Number of texts for the progress bar, if ``texts`` has no length.
+        total: Number of texts, for the progress bar, if ``texts`` has no length.
         progress: Show progress bars.
 
     Returns:
         The group of each text, and the counts.
 
     Raises:
-        ConfigurationError: An argument is out of range, or ``similarity=`` is given for exact duplicates.
+        ConfigurationError: An argument is out of range, or ``similarity=`` is combined with ``near=False``.
 
     Example:
         ::
@@ -129,16 +129,16 @@ def find_duplicates(
             find_duplicates(["One text.", "Another text.", "one text"]).groups  # array([0, 1, 0])
 
     References:
-        Broder, "On the resemblance and containment of documents", 1997. Five words and 0.75 are the settings of
-        FineWeb (Penedo et al., 2024).
+        Broder, "On the resemblance and containment of documents", 1997. Runs of five words and a similarity of 0.75
+        are the settings of FineWeb (Penedo et al., 2024).
     """
     if not near and similarity != SIMILARITY:
         raise ConfigurationError("similarity= cannot be combined with near=False, which compares whole texts.")
     row_by_digest: dict[bytes, int] = {}
-    first_rows = array("q")  # of the texts with the same words
+    first_rows = array("q")  # first row with the same words, for each text
     distinct_rows, run_sets = array("q"), list[Hashes]()
     for row, text in enumerate(with_progress_bar(texts, "Reading documents", total, show=progress)):
-        words = split_words(text) or normal(text).split()  # a text of symbols only has no words
+        words = split_words(text) or normal(text).split()  # a text of only symbols has no words
         digest = hashlib.blake2b("\x00".join(words).encode("utf-8", "surrogatepass"), digest_size=16).digest()
         first_rows.append(row_by_digest.setdefault(digest, row))
         if near and first_rows[-1] == row:
@@ -168,20 +168,20 @@ def dedupe(
     overwrite: bool = False,
     progress: bool = True,
 ) -> DedupeReport:
-    """Write the first document of each group of duplicates to a file; see :func:`find_duplicates`.
+    """Remove duplicates: write only the first document of each group to a file; see :func:`find_duplicates`.
 
     Args:
-        source: Anything :func:`~simlte_st.data.read_documents` accepts, or the reader that it returned; read twice.
-        output: JSON lines file to write, with ``id``, ``text`` and the source's other columns. Beside ``kept.jsonl``,
-            ``kept.removed.jsonl`` lists the removed documents (``id``, ``copy_of``).
-        near: Remove near-duplicates too, not only documents with exactly the same words.
+        source: Anything :func:`~simlte_st.data.read_documents` accepts, or the reader it returns; read twice.
+        output: JSON Lines file to write, with ``id``, ``text`` and the source's other columns. For ``kept.jsonl``, a
+            second file, ``kept.removed.jsonl``, lists the removed documents (``id``, ``copy_of``).
+        near: Also remove near-duplicates, not only documents with exactly the same words.
         similarity: Minimum share of five-word runs that near-duplicates have in common, above 0 and at most 1.
         overwrite: Overwrite existing files.
         progress: Show progress bars.
 
     Raises:
-        ConfigurationError: An output file exists, cannot be written, is the source or does not end in .jsonl; or an
-            argument is out of range.
+        ConfigurationError: An output file exists, cannot be written, is the source or does not end in .jsonl or
+            .ndjson; or an argument is out of range.
         DataError: The documents cannot be read, or cannot be read twice.
 
     Example:
@@ -192,7 +192,7 @@ def dedupe(
     """
     output = Path(output)
     if output.suffix not in SUFFIXES:
-        raise ConfigurationError(f"{output}: choose a name that ends in {' or '.join(SUFFIXES)}.")
+        raise ConfigurationError(f"{output}: the output name must end in {' or '.join(SUFFIXES)}.")
     removed = output.with_name(f"{output.stem}.removed{output.suffix}")
     for path in (output, removed):
         check_apart(source, path)
@@ -218,7 +218,7 @@ def dedupe(
 
 
 def _to_columns(document: Document, report: ReadReport) -> dict[str, object]:
-    """Return a document's values by the source's column names."""
+    """Return a document's values, keyed by the source's column names."""
     names = {report.id_column or "id": document.id, report.text_column or "text": document.text}
     return names | {name: value for name, value in (document.metadata or {}).items() if name not in names}
 
@@ -228,7 +228,7 @@ def _to_json_line(row: Mapping[str, object]) -> str:
 
 
 def hash_runs(words: Sequence[str]) -> Hashes:
-    """Return the sorted, distinct hashes of a document's word runs."""
+    """Return the distinct hashes of a document's word runs, sorted."""
     hashes = np.array([_hash(word) for word in words] or [0], dtype=np.uint64)
     length = min(RUN, len(hashes))
     runs = np.full(len(hashes) - length + 1, length, dtype=np.uint64)
@@ -244,25 +244,26 @@ def _hash(word: str) -> int:
 
 
 def find_earlier_similar(sets: Sequence[Hashes], threshold: float) -> Iterator[int | None]:
-    """Yield for each set the index of the first similar kept set, or None if the set itself is kept.
+    """For each set, yield the index of the first kept set similar to it, or None if the set itself is kept.
 
     Sets are similar if their Jaccard similarity reaches the threshold. A set is kept if it is similar to no kept set.
-    Prefix filtering finds candidate pairs (Chaudhuri et al., 2006): with elements ordered from the rarest, two similar
-    sets share an element of their prefixes. Parities rule out most of these pairs (Sandes et al., Bitmap-Xor, 2019).
-    The result is exact. Documents of one template share frequent runs, which come last and are rarely compared.
+    Prefix filtering (Chaudhuri et al., 2006) finds candidate pairs: if elements are sorted from rarest to most
+    frequent, two similar sets have an element of their prefixes in common. Parities rule out most of these candidates
+    (Sandes et al., Bitmap-Xor, 2019). The result is exact. Runs shared by documents made from one template are
+    frequent, so they come last and are rarely compared.
     """
     counts, parities = np.zeros(_COUNTERS, dtype=np.uint32), np.zeros((len(sets), _PARITY_BITS // 64), dtype=np.uint64)
     for elements in sets:
         np.add.at(counts, elements & np.uint64(_COUNTERS - 1), 1)
     sizes = np.array([len(elements) for elements in sets], dtype=np.int64)
-    # The indices of the kept sets: all of them, and by the elements of their prefixes.
+    # Indices of the kept sets, in one array and grouped by the elements of their prefixes.
     kept_sets, postings = array("I"), defaultdict[int, "array[int]"](lambda: array("I"))
 
     def find_similar(elements: Hashes, parity: Hashes, candidates: NDArray[np.uint32]) -> Iterator[int]:
         for start in range(0, len(candidates), _BLOCK):
             block = candidates[start : start + _BLOCK]
             size_sums = len(elements) + sizes[block]
-            # An element of only one set flips a parity; two can cancel out, so this is a lower bound.
+            # An element found in only one set flips a parity bit; two flips can cancel out, so this is a lower bound.
             differences = np.bitwise_count(parities[block] ^ parity).sum(axis=1, dtype=np.int64)
             differences = np.maximum(differences, abs(len(elements) - sizes[block]))
             twice_overlap = 2 * threshold * size_sums / (1 + threshold) - _ROUNDING
@@ -273,11 +274,11 @@ def find_earlier_similar(sets: Sequence[Hashes], threshold: float) -> Iterator[i
 
     for index, elements in enumerate(sets):
         frequencies = counts[elements & np.uint64(_COUNTERS - 1)]
-        # Similar sets share at least ceil(threshold * size) elements, so at least one of the rarest prefix_size.
+        # Similar sets share at least ceil(threshold * size) elements, hence at least one of the prefix_size rarest.
         prefix_size = 1 + len(elements) - ceil(threshold * len(elements) - _ROUNDING)
         rarest = np.argsort(frequencies, kind="stable")[:prefix_size]
-        prefix = elements[rarest[frequencies[rarest] > 1]].tolist()  # an element that was counted once is not shared
-        if sum(len(postings[element]) for element in prefix) > len(kept_sets):  # comparing all kept sets costs less
+        prefix = elements[rarest[frequencies[rarest] > 1]].tolist()  # the others are unique
+        if sum(len(postings[element]) for element in prefix) > len(kept_sets):  # comparing all kept sets is cheaper
             candidates = np.array(kept_sets, dtype=np.uint32)
         else:
             lists = [np.array(postings[element], dtype=np.uint32) for element in prefix]

@@ -1,9 +1,9 @@
-"""DocSplit for training: a data set transform for the unmodified Trainer, and ``InputExample`` objects for ``fit``.
+"""Train with DocSplit views: a data set transform for the unmodified Trainer, and ``InputExample``s for ``fit``.
 
 ``SentenceTransformer.fit`` reads its data loaders once and keeps the texts, so a loader cannot return new views in the
-next epoch. But ``fit`` accepts several (loader, loss) pairs and takes a batch from each in turn. One loader per epoch
-gives several epochs of fresh views in one ``fit``, with one optimizer and one learning-rate schedule. No batch contains
-two pairs of one document, which would be false negatives.
+next epoch. However, ``fit`` accepts several (loader, loss) pairs and takes a batch from each in turn. With one loader
+per epoch, a single call of ``fit`` trains for several epochs of fresh views, with one optimizer and one learning-rate
+schedule. No batch contains two pairs from the same document, which would be false negatives.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ logger = logging.getLogger(__name__)
 
 
 class EpochClock(TrainerCallback):
-    """A callback that passes the current epoch to data-loading processes.
+    """Trainer callback that passes the current epoch to data-loading processes.
 
-    The number is in shared memory, so that workers started in earlier epochs see it too. The class is here, not with
-    the other callbacks in ``training/``, because every transform has one.
+    The epoch is kept in shared memory, so that workers started in earlier epochs see it too. The class is defined here,
+    not with the other callbacks in ``training/``, because every transform has one.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class EpochClock(TrainerCallback):
 
     @property
     def epoch(self) -> int:
-        """The current epoch, from 0."""
+        """The current epoch, starting at 0."""
         return max(0, int(self._epoch))
 
     @epoch.setter
@@ -56,40 +56,40 @@ class EpochClock(TrainerCallback):
 
     @property
     def is_connected(self) -> bool:
-        """Whether a Trainer with this callback has set the epoch."""
+        """Whether a Trainer has set the epoch through this callback."""
         return int(self._epoch) >= 0
 
     def on_init_end(self, *args: object, **kwargs: object) -> None:
-        """Connect to a Trainer, which draws views for its model card before training."""
+        """Connect to a Trainer; this comes first, because its model card needs views before training starts."""
         self.epoch = self.epoch
 
-    on_train_begin = on_init_end  # for ``add_callback``
+    on_train_begin = on_init_end  # in case the callback was added by ``add_callback``
 
     def on_epoch_begin(self, args: object, state: TrainerState, control: object, **kwargs: object) -> None:
-        """Set the epoch. A run may resume within an epoch: ``state.epoch`` 2.4 is epoch 2."""
+        """Set the epoch, rounded down: a run that resumes at ``state.epoch`` 2.4 is in epoch 2."""
         self.epoch = int((state.epoch or 0.0) + 1e-6)
 
 
 class DocSplitTransform:
     """Turn documents into the columns ``anchor`` and ``positive``: two views, drawn anew in each epoch.
 
-    The views depend only on the seed, the epoch and the document. The Trainer sets the epoch through ``callback``, in
-    data-loading processes too.
+    The views depend only on the seed, the epoch and the document. The Trainer sets the epoch through ``callback``,
+    including in data-loading processes.
 
     Args:
         view: How to draw the two views (default: ``DocSplit()``).
-        model: The model to train. It determines the length of a view, with room for its document prompt, which goes
-            into ``prompts=`` of the training arguments. Without a model, long documents are not reduced to a window;
-            the tokenizer truncates their views instead.
-        seed: The random seed.
-        segmenter: ``"punkt"`` or a callable.
+        model: Model to train. It determines the maximum length of a view, which leaves room for the model's document
+            prompt (set ``prompts=`` in the training arguments). Without a model, views of long documents are not drawn
+            from a window; the tokenizer truncates them instead.
+        seed: Random seed.
+        segmenter: Sentence splitter: ``"punkt"`` or a callable.
 
     Attributes:
-        budget: Maximum number of tokens in a view, without special tokens; None for no limit.
-        count_tokens: Counts the model's tokens in sentences.
-        callback: Callback that sets the epoch; :func:`~simlte_st.trainer_callbacks` includes it. If the Trainer does
-            not have it, every epoch trains on the same views, and a warning is logged.
-        report: Counts of the documents of the latest :meth:`attach`; None before the first.
+        budget: Maximum number of tokens in a view, excluding special tokens; None for no limit.
+        count_tokens: Function that counts the model's tokens in sentences.
+        callback: Callback that sets the epoch, included in :func:`~simlte_st.trainer_callbacks`. Without this callback,
+            every epoch trains on the same views, and a warning is logged.
+        report: Counts of the documents in the latest call of :meth:`attach`; None before the first call.
 
     Example:
         ::
@@ -119,10 +119,10 @@ class DocSplitTransform:
         self._document_count = self._view_count = 0
 
     def __deepcopy__(self, memo: dict[int, object]) -> DocSplitTransform:
-        return self  # datasets copies a transform with the format; all copies share one callback
+        return self  # datasets copies the transform with the format; all copies must share one callback
 
     def __getstate__(self) -> dict[str, object]:
-        """Drop the state that data-loading processes do not need: they draw views but do not segment."""
+        """Drop the state that data-loading processes do not need, since they draw views but do not segment texts."""
         return {**vars(self), "segmenter": None, "count_tokens": None, "_folders": []}
 
     def attach(
@@ -136,16 +136,17 @@ class DocSplitTransform:
         """Segment documents once and return a data set of their views.
 
         Args:
-            documents: Anything :func:`~simlte_st.data.read_documents` accepts: a ``datasets.Dataset``, a folder, a list
-                of strings, ...; or the reader that it returned, to choose columns.
-            directory: Folder for the segmented documents, see :func:`~simlte_st.data.write_corpus`; if it already has
-                them, ``documents`` is not read. None for a temporary folder, which lives as long as the transform.
-            hold_out: Function that holds out some documents, see :func:`~simlte_st.data.write_corpus`.
+            documents: Anything :func:`~simlte_st.data.read_documents` accepts, such as a ``datasets.Dataset``, a folder
+                or a list of strings; or the reader it returns, to choose columns.
+            directory: Folder for the segmented documents (see :func:`~simlte_st.data.write_corpus`). If the folder
+                already contains them, ``documents`` is not read. None for a temporary folder, which lives as long as
+                the transform.
+            hold_out: Function that holds out some of the documents (see :func:`~simlte_st.data.write_corpus`).
             progress: Show a progress bar.
 
         Returns:
-            A memory-mapped data set with rows ``{"anchor": str, "positive": str}``. Documents that the view cannot
-            use, and exact duplicates, are left out and logged.
+            A memory-mapped data set with rows ``{"anchor": str, "positive": str}``. Exact duplicates and documents that
+            the view cannot use are left out, and their number is logged.
 
         Raises:
             DataError: The documents cannot be read, or no text column was found.
@@ -153,7 +154,7 @@ class DocSplitTransform:
         """
         if directory is None:
             folder = tempfile.TemporaryDirectory(prefix="simlte-views-")
-            self._folders.append(folder)  # the data sets refer to this transform, so their files live as long
+            self._folders.append(folder)  # the data sets refer to this transform and so keep their files
             directory = folder.name
         corpus, self.report = write_corpus(
             documents,
@@ -171,27 +172,27 @@ class DocSplitTransform:
         return corpus.with_transform(self)
 
     def __call__(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
-        """Draw the views of a batch of segmented documents in the current epoch; keep a column ``label``."""
+        """Draw the views of a batch of segmented documents in the current epoch, and keep the ``label`` column."""
         pairs = list(self.draw(from_rows(batch)))
         self._view_count += len(pairs)
         if self._view_count > self._document_count > 0 and not self.callback.is_connected:
             self._document_count = 0  # warn once
             logger.warning(
-                "There are more view pairs than documents, but no Trainer sets the epoch: every epoch sees the same "
+                "The documents are being read again, but no Trainer sets the epoch, so every epoch gets the same "
                 "views. Pass callbacks=trainer_callbacks(views, loss) to the Trainer."
             )
         views = {"anchor": [pair.anchor for pair in pairs], "positive": [pair.positive for pair in pairs]}
         return {**views, "label": list(batch["label"])} if "label" in batch else views
 
     def draw(self, documents: Iterable[SegmentedDocument], epoch: int | None = None) -> Iterator[ViewPair]:
-        """Draw the views of the documents that the view accepts, in an epoch (default: the current one)."""
+        """Draw the views of the documents that the view accepts in an epoch (default: the current epoch)."""
         epoch = self.callback.epoch if epoch is None else epoch
         for document in documents:
             if pair := draw_views(document, self.view, seed=self.seed, epoch=epoch, budget=self.budget):
                 yield pair
 
     def segment(self, documents: DocumentSource) -> Iterator[SegmentedDocument]:
-        """Read and segment documents one by one."""
+        """Read and segment documents one at a time."""
         return segment_stream(read_documents(documents), self.segmenter, self.count_tokens)[1]
 
 
@@ -208,18 +209,19 @@ def docsplit_examples(
     """Yield an ``InputExample(texts=[view A, view B])`` for each document.
 
     Args:
-        documents: Anything :func:`~simlte_st.data.read_documents` accepts; read once, one by one.
-        view: How to draw the views (default: ``DocSplit()``).
-        seed: The random seed.
-        epoch: The epoch; each epoch has different views of the same documents.
-        model: The model to train. It determines the length of a view, and its document prompt is put before each view:
-            ``fit`` has no prompts, so an MLM loss also masks prompt tokens, and pooling includes them. Without a model,
-            long documents are not reduced to a window; the tokenizer truncates their views instead.
-        segmenter: ``"punkt"`` or a callable.
+        documents: Anything :func:`~simlte_st.data.read_documents` accepts; read once, one at a time.
+        view: How to draw the two views (default: ``DocSplit()``).
+        seed: Random seed.
+        epoch: Epoch; each epoch has different views of the same documents.
+        model: Model to train. It determines the maximum length of a view, and its document prompt is put before each
+            view. ``fit`` does not know about prompts, so an MLM loss also masks prompt tokens, and pooling includes
+            them. Without a model, views of long documents are not drawn from a window; the tokenizer truncates them
+            instead.
+        segmenter: Sentence splitter: ``"punkt"`` or a callable.
 
     Yields:
-        The examples in the order of the documents, with the document's id as ``guid``. Documents that are too short for
-        two views are left out, and their number is logged.
+        Examples in the order of the documents, with the document's id as ``guid``. Documents that are too short for two
+        views are left out, and their number is logged.
 
     Raises:
         DataError: The documents cannot be read.
@@ -232,9 +234,9 @@ def docsplit_examples(
             usable += 1
             yield _make_example(pair, model)
     if usable < total:
-        logger.warning("%d documents are too short for %r and were left out.", total - usable, views.view)
+        logger.warning("Left out %d documents that are too short for %r.", total - usable, views.view)
     if not usable:
-        raise EmptyCorpusError(f"None of the {total} documents is long enough for two views of {views.view!r}.")
+        raise EmptyCorpusError(f"None of the {total} documents is long enough for two views by {views.view!r}.")
 
 
 @check_arguments
@@ -249,20 +251,20 @@ def docsplit_objectives(
     model: SentenceTransformer | None = None,
     segmenter: str | Segmenter = "punkt",
 ) -> list[tuple[DataLoader[InputExample], nn.Module]]:
-    """Return ``train_objectives`` for ``SentenceTransformer.fit``, for several epochs of fresh views.
+    """Return ``train_objectives`` that train ``SentenceTransformer.fit`` for several epochs of fresh views.
 
-    Call ``model.fit(docsplit_objectives(documents, loss, epochs=3, model=model), epochs=1)``: the objectives contain
-    the three epochs.
+    Call ``model.fit(docsplit_objectives(documents, loss, epochs=3, model=model), epochs=1)``: the objectives already
+    contain the three epochs.
 
     Args:
-        documents: As for :func:`docsplit_examples`, but kept in memory.
-        loss: The loss, shared by all epochs.
+        documents: Documents, as for :func:`docsplit_examples`, but kept in memory.
+        loss: Loss, shared by all epochs.
         epochs: Number of passes over the documents, each with its own views.
-        batch_size: Documents per batch.
-        view: How to draw the views (default: ``DocSplit()``).
-        seed: The random seed.
-        model: The model to train, as for :func:`docsplit_examples`.
-        segmenter: ``"punkt"`` or a callable.
+        batch_size: Number of documents per batch.
+        view: How to draw the two views (default: ``DocSplit()``).
+        seed: Random seed.
+        model: Model to train, as for :func:`docsplit_examples`.
+        segmenter: Sentence splitter: ``"punkt"`` or a callable.
 
     Returns:
         One (data loader, loss) pair per epoch.

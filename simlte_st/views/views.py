@@ -1,8 +1,8 @@
 """Draw two views of a document.
 
 Views are drawn as :class:`Span` objects, whose lengths can be computed without building the texts. To add a view, write
-a frozen dataclass that implements :class:`View` and add a line to :data:`VIEWS`; its fields become options of
-``simlte train``.
+a frozen dataclass that implements :class:`View` and list it in :data:`VIEWS`. The fields of the dataclass become
+options of ``simlte train``.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ ViewSpans = tuple[list[Span], list[Span]]
 
 @runtime_checkable
 class View(Protocol):
-    """A way to draw two views of a document: a frozen dataclass whose ``repr`` shows its settings."""
+    """Method of drawing two views of a document: a frozen dataclass whose ``repr`` shows its settings."""
 
     def accepts(self, document: SegmentedDocument) -> bool:
-        """Return whether two views of a document can always be drawn."""
+        """Return whether two views can always be drawn from a document."""
         ...
 
     def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
         """Draw the two views.
 
         Args:
-            document: A document that :meth:`accepts` accepts.
-            budget: Maximum number of tokens in *one* view, without special tokens; None for no limit.
-            rng: The only source of randomness.
+            document: Document for which :meth:`accepts` returns True.
+            budget: Maximum number of tokens in *each* view, excluding special tokens; None for no limit.
+            rng: Random generator, the only source of randomness.
         """
         ...
 
@@ -56,9 +56,9 @@ class ViewPair(NamedTuple):
     """The texts of two views of a document.
 
     Attributes:
-        id: The document's id.
-        anchor: The first view.
-        positive: The second view.
+        id: Id of the document.
+        anchor: Text of the first view.
+        positive: Text of the second view.
     """
 
     id: str
@@ -69,7 +69,7 @@ class ViewPair(NamedTuple):
 def view_rng(seed: int, epoch: int, document_id: str) -> Random:
     """Return the random generator for one document in one epoch.
 
-    It does not depend on the order of documents, the batch or the number of workers.
+    The generator does not depend on the order of the documents, the batch or the number of workers.
     """
     key = f"{seed}\x00{epoch}\x00{document_id}".encode("utf-8", "surrogatepass")
     return Random(int.from_bytes(hashlib.blake2b(key, digest_size=16).digest(), "big"))
@@ -79,17 +79,17 @@ def view_rng(seed: int, epoch: int, document_id: str) -> Random:
 def draw_views(
     document: SegmentedDocument, view: View, *, seed: int = 0, epoch: int = 0, budget: int | None = None
 ) -> ViewPair | None:
-    """Draw the two views of a document in an epoch.
+    """Draw the two views of a document for an epoch.
 
     Args:
-        document: The segmented document.
+        document: Segmented document.
         view: How to draw the views.
-        seed: The random seed.
-        epoch: The epoch, from 0; each epoch has different views.
-        budget: Maximum number of tokens in a view, without special tokens; None for no limit.
+        seed: Random seed.
+        epoch: Epoch, starting at 0; each epoch has different views.
+        budget: Maximum number of tokens in a view, excluding special tokens; None for no limit.
 
     Returns:
-        The pair, or None if the view does not accept the document.
+        The pair of views, or None if the view does not accept the document.
     """
     views = draw_spans(document, view, seed=seed, epoch=epoch, budget=budget)
     return None if views is None else ViewPair(document.id, *(render(document, spans) for spans in views))
@@ -115,22 +115,22 @@ def render(document: SegmentedDocument, spans: Sequence[Span]) -> str:
 
 
 def choose_window(sizes: Sequence[int], budget: int | None, rng: Random, at_least: int = 2) -> list[int]:
-    """Choose consecutive sentences for the views of a document, from a random start.
+    """Choose a window of consecutive sentences at a random position in a document.
 
-    The window is chosen before the sentences are split into views. Truncating the views instead would always keep the
-    beginning, and the model would never see the rest of a long document.
+    The window is chosen before its sentences are split into views. If the views were truncated instead, the model would
+    see only the beginning of a long document, never the rest.
     """
     if budget is None or sum(sizes) <= budget:
         return list(range(len(sizes)))
     tokens, last_start = 0, len(sizes)
-    # From the last start, all remaining sentences fit.
+    # All sentences from the last possible start to the end fit.
     while last_start > 0 and (tokens + sizes[last_start - 1] <= budget or len(sizes) - last_start < at_least):
         last_start -= 1
         tokens += sizes[last_start]
     window: list[int] = []
     tokens = 0
     for index in range(rng.randint(0, last_start), len(sizes)):
-        # Stop at the first sentence that does not fit: skipping it would favour short fragments.
+        # Stop at the first sentence that does not fit; skipping such sentences would favour short fragments.
         if tokens + sizes[index] > budget and len(window) >= at_least:
             break
         window.append(index)
@@ -144,12 +144,12 @@ def whole_sentences(sentences: Sequence[int]) -> list[Span]:
 
 
 def sentence_words(document: SegmentedDocument, sentences: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the words of sentences in order, as ``(sentence, word)``."""
+    """Return the words of sentences in order, as pairs ``(sentence, word)``."""
     return [(sentence, word) for sentence in sentences for word in range(document.words(sentence))]
 
 
 def spans_of_words(words: Sequence[tuple[int, int]]) -> list[Span]:
-    """Return the spans of words; adjacent words of a sentence form one span."""
+    """Merge words into spans; adjacent words of a sentence form one span."""
     spans: list[Span] = []
     for sentence, word in words:
         if spans and spans[-1].sentence == sentence and spans[-1].stop == word:
@@ -160,17 +160,18 @@ def spans_of_words(words: Sequence[tuple[int, int]]) -> list[Span]:
 
 
 def has_two_words(document: SegmentedDocument) -> bool:
-    """Return whether a document has at least two words, so that its views can differ."""
+    """Return whether a document has at least two words, enough for two different views."""
     return len(document.tokens) > 1 or (len(document.tokens) == 1 and document.words(0) > 1)
 
 
 @dataclass(frozen=True)
 class DocSplit:
-    """DocSplit / SimLTE: random sentence split of a document into two views.
+    """Random sentence split of a document into two views, from the DocSplit and SimLTE papers.
 
-    Each sentence goes independently to the first view with probability ``p``, and to the second otherwise, keeping the
-    order. The views are disjoint; together they are the document, or a window of it if it is longer than the model
-    reads. If a view is empty, the draw is repeated. A document of one sentence is split at its middle word.
+    Each sentence goes independently to the first view with probability ``p``, and to the second otherwise, in document
+    order. The views are disjoint; together they make up the document, or a window of it if the document is longer than
+    the model can read. If a view is empty, both are drawn again. A single-sentence document is split at its middle
+    word.
 
     Attributes:
         p: Probability that a sentence goes to the first view; the papers use 0.5.
@@ -193,7 +194,7 @@ class DocSplit:
         check_fields(self)
 
     def accepts(self, document: SegmentedDocument) -> bool:
-        """Accept any document of two words or more."""
+        """Accept any document with at least two words."""
         return has_two_words(document)
 
     def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
@@ -201,11 +202,11 @@ class DocSplit:
         if len(document.tokens) == 1:
             middle = document.words(0) // 2
             return [Span(0, 0, middle)], [Span(0, middle, document.words(0))]
-        # The larger view has the share max(p, 1 - p) of the window, and must fit.
+        # The larger view gets about max(p, 1 - p) of the window and must fit the budget.
         room = None if budget is None else round(budget / max(self.p, 1 - self.p))
         window = choose_window(document.tokens, room, rng)
         in_first: list[bool] = []
-        while len({*in_first}) < 2:  # a view is empty
+        while len({*in_first}) < 2:  # repeat while a view is empty
             in_first = [rng.random() < self.p for _ in window]
         views: ViewSpans = ([], [])
         for sentence, first in zip(window, in_first, strict=True):
@@ -215,14 +216,14 @@ class DocSplit:
 
 @dataclass(frozen=True)
 class Identity:
-    """SimCSE (Gao et al., 2021): the same text twice; only dropout makes the embeddings differ.
+    """SimCSE (Gao et al., 2021): both views are the same text, and only dropout makes their embeddings differ.
 
     Attributes:
-        unit: The text of both views: the ``document`` (SimCSE-long in the SimLTE paper), or a random ``sentence`` of
-            it in each epoch (SimCSE).
+        unit: Text of both views: the ``document`` (SimCSE-long in the SimLTE paper), or a ``sentence`` drawn anew in
+            each epoch (SimCSE).
 
     Raises:
-        ConfigurationError: The unit is unknown.
+        ConfigurationError: ``unit`` is unknown.
     """
 
     unit: Literal["document", "sentence"] = "document"
@@ -231,11 +232,11 @@ class Identity:
         check_fields(self)
 
     def accepts(self, document: SegmentedDocument) -> bool:
-        """Accept any document with a word."""
+        """Accept any document with at least one sentence."""
         return len(document.tokens) > 0
 
     def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
-        """Take a window or a sentence twice. See :meth:`View.draw`."""
+        """Return the same window or sentence twice. See :meth:`View.draw`."""
         if self.unit == "sentence":
             window = [rng.randrange(len(document.tokens))]
         else:
@@ -248,11 +249,11 @@ class Crop:
     """Contriever's independent cropping (Izacard et al., 2021): two random spans of words, which may overlap.
 
     Attributes:
-        least: Smallest length of a crop, as a share of the document's words; Contriever uses 0.05.
-        most: Largest length of a crop, as a share of the document's words; Contriever uses 0.5.
+        least: Minimum length of a crop, as a fraction of the document's words; Contriever uses 0.05.
+        most: Maximum length of a crop, as a fraction of the document's words; Contriever uses 0.5.
 
     Raises:
-        ConfigurationError: Not ``0 < least <= most <= 1``.
+        ConfigurationError: ``least`` and ``most`` do not satisfy ``0 < least <= most <= 1``.
     """
 
     least: PositiveShare = 0.05
@@ -261,16 +262,16 @@ class Crop:
     def __post_init__(self) -> None:
         check_fields(self)
         if self.least > self.most:
-            raise ConfigurationError(f"least={self.least}: must be at most most={self.most}.")
+            raise ConfigurationError(f"least={self.least} must not exceed most={self.most}.")
 
     def accepts(self, document: SegmentedDocument) -> bool:
-        """Accept any document of two words or more."""
+        """Accept any document with at least two words."""
         return has_two_words(document)
 
     def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
-        """Crop twice, independently. See :meth:`View.draw`."""
+        """Draw two independent crops. See :meth:`View.draw`."""
         words = sentence_words(document, range(len(document.tokens)))
-        # A crop must fit the budget.
+        # In words, estimated from the tokens per word of this document.
         longest = len(words) if budget is None else budget * len(words) // max(1, sum(document.tokens))
         crops = []
         for _ in range(2):
@@ -297,11 +298,11 @@ class InverseCloze:
         check_fields(self)
 
     def accepts(self, document: SegmentedDocument) -> bool:
-        """Accept two sentences or more: a single sentence has no context."""
+        """Accept any document with at least two sentences, because a single sentence has no context."""
         return len(document.tokens) > 1
 
     def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
-        """Take a sentence of a window, and the window. See :meth:`View.draw`."""
+        """Draw a sentence of a window as the first view; the window is the second. See :meth:`View.draw`."""
         window = choose_window(document.tokens, budget, rng)
         sentence = rng.choice(window)
         keep = rng.random() < self.keep_sentence
@@ -309,16 +310,16 @@ class InverseCloze:
 
 
 VIEWS: dict[str, type[View]] = {"docsplit": DocSplit, "identity": Identity, "crop": Crop, "inverse-cloze": InverseCloze}
-"""Views by their names in ``simlte train --view``."""
+"""View classes by their name in ``simlte train --view``."""
 
 
 @check_arguments
 def make_view(name: str, **settings: object) -> View:
-    """Make a view by name.
+    """Create a view by name.
 
     Args:
-        name: One of :data:`VIEWS`.
-        **settings: Fields of the view; those left out have their defaults.
+        name: Name of the view, a key of :data:`VIEWS`.
+        **settings: Fields of the view; omitted fields keep their defaults.
 
     Raises:
         ConfigurationError: The name or a setting is unknown, or a setting is out of range.
@@ -329,5 +330,5 @@ def make_view(name: str, **settings: object) -> View:
     fields = inspect.signature(view_class).parameters
     if unknown := [setting for setting in settings if setting not in fields]:
         options = ", ".join(f"{field}=" for field in fields)
-        raise ConfigurationError(f"The view {name!r} has no {unknown[0]}=: it has {options}.")
+        raise ConfigurationError(f"The view {name!r} has no setting {unknown[0]}=. Its settings: {options}.")
     return view_class(**settings)

@@ -1,1 +1,1 @@
-"""Sentences, tokens and words of a text, in any language."""
+"""Split texts into sentences, tokens and words, in any language."""

@@ -1,4 +1,4 @@
-"""Languages: their stemmers and stop words, and language detection."""
+"""Stemmers and stop words by language, and language detection."""
 
 from __future__ import annotations
 
@@ -21,39 +21,39 @@ STEMMERS: dict[str, str] = _DATA["stemmers"]
 """Snowball stemmers by ISO 639-1 code."""
 
 PUNKT: dict[str, str] = _DATA["punkt"]
-"""NLTK's names of the languages in ``punkt_tab``, by ISO 639-1 code."""
+"""NLTK's names for the languages in ``punkt_tab``, by ISO 639-1 code."""
 
-_VARIETIES: dict[str, str] = _DATA["varieties"]  # codes of varieties, and the languages used for them
-_ENGLISH = frozenset(_DATA["english"])  # scikit-learn's stop words; importing it takes a second
-_CONTENT: dict[str, list[str]] = _DATA["content"]  # content words on stopwordsiso's lists
+_VARIETIES: dict[str, str] = _DATA["varieties"]  # maps the code of a variety to the language used for it
+_ENGLISH = frozenset(_DATA["english"])  # scikit-learn's stop words, copied because importing it takes a second
+_CONTENT: dict[str, list[str]] = _DATA["content"]  # content words that stopwordsiso lists as stop words
 
 UNSPACED = (
     r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tai_Tham}\p{Javanese}\p{Balinese}"
     r"\u30fc\u3005"
 )
-"""Scripts without spaces between words, for a character class."""
+"""Scripts without spaces between words, as the inside of a regular-expression character class."""
 
 _WORD = regex.compile(rf"[{UNSPACED}]|[\p{{L}}\p{{M}}]+")
 
-_MAX_CHARACTERS = 1_000  # of a text, to detect its language
-_MAX_WORDS = 100  # compared with stop words
-_SAMPLE = 200  # documents, to detect the languages of a corpus
-_MIN_SHARE = 0.05  # of a language in the sample
+_MAX_CHARACTERS = 1_000  # characters of a text used to detect its language
+_MAX_WORDS = 100  # words of a text compared with stop words
+_SAMPLE = 200  # documents used to detect the languages of a corpus
+_MIN_SHARE = 0.05  # minimum share of the sample for a language to count
 _MIN_PROBABILITY = 0.9
-_SURE = 0.45  # share of stop words that no text reaches in another language: Catalan has .32 of Spanish
-_SURE_ENGLISH = 0.35  # its list is shorter: in five sentences of 13 other languages the maximum is .28, in Dutch
-_MIN_WORDS = 10  # in a text, to detect its language
-_MIN_STOP_WORDS = 0.1  # share; also sure in scripts without spaces, which have no stemmers
+_SURE = 0.45  # stop-word share that no text reaches in another language: Catalan text reaches .32 with Spanish
+_SURE_ENGLISH = 0.35  # a shorter list: over five sentences in each of 13 other languages, the maximum is .28 (Dutch)
+_MIN_WORDS = 10  # minimum number of words for language detection
+_MIN_STOP_WORDS = 0.1  # minimum share; also sufficient in scripts without spaces, which have no stemmers
 
 
 @functools.cache
 def language_codes() -> frozenset[str]:
-    """Return the codes of the languages that have a stemmer or stop words."""
+    """Return the codes of all languages with a stemmer or stop words."""
     return frozenset(STEMMERS.keys() | stopwordsiso.langs())
 
 
 def check_language(code: str) -> str:
-    """Return the language of a code: a variety, such as ``nb``, has the code of its main language."""
+    """Validate a language code, and replace that of a variety, such as ``nb``, by its main language's."""
     codes = sorted(language_codes())
     language = _VARIETIES.get(code.lower(), code.lower())
     if language not in codes:
@@ -68,14 +68,14 @@ def check_language(code: str) -> str:
 
 @functools.cache
 def stemmer(language: str) -> Callable[[str], str]:
-    """Return the stemming function of a language, for lower-case words with accents; ``str`` if there is none."""
-    # No cache: callers have one.
+    """Return a language's stemming function, for lower-case words with accents; ``str`` if it has none."""
+    # Not cached here, because callers cache the results.
     return Stemmer.Stemmer(STEMMERS[language], 0).stemWord if language in STEMMERS else str
 
 
 @functools.cache
 def stop_words(language: str) -> frozenset[str]:
-    """Return the stop words of a language in lower case; empty if there is no list."""
+    """Return a language's stop words in lower case; an empty set if there is no list."""
     if language == "en":
         return _ENGLISH
     words = stopwordsiso.stopwords(language) if stopwordsiso.has_lang(language) else ()
@@ -84,7 +84,7 @@ def stop_words(language: str) -> frozenset[str]:
 
 @functools.cache
 def is_latin(language: str) -> bool:
-    """Return whether a language uses Latin script; in others, Latin words count as English."""
+    """Return whether a language uses the Latin script; in other languages, Latin words count as English."""
     stops = stop_words(language)
     return 2 * sum(regex.search(r"\p{Latin}", word) is not None for word in stops) > len(stops)
 
@@ -98,16 +98,16 @@ def _identifier() -> py3langid.langid.LanguageIdentifier:
 class LanguageFinder:
     """Find the language of each document in a corpus.
 
-    The share of stop words decides between the languages of the first documents. If it is small, py3langid decides; a
-    new language needs a longer text, with more of its stop words than of the known languages.
+    The share of stop words decides among the languages of the first documents. If that share is small, py3langid
+    decides; it picks a new language only for a longer text with at least as many stop words in it as in a known one.
 
     Args:
         texts: The first documents of the corpus.
         language: The language of all documents, if known.
-        languages: Languages that the corpus is known to have.
+        languages: Languages known to occur in the corpus.
 
     Attributes:
-        languages: The languages of the corpus, the most frequent first.
+        languages: The languages of the corpus, most frequent first.
     """
 
     def __init__(self, texts: Sequence[str], language: str | None = None, languages: Sequence[str] = ()) -> None:
@@ -129,7 +129,7 @@ class LanguageFinder:
 
 
 def _detect_languages(texts: Sequence[str]) -> list[str]:
-    """Return the languages of a corpus, the most frequent first; English if detection fails."""
+    """Return the languages of a corpus, most frequent first; English if detection fails."""
     sample = texts[:: max(1, len(texts) // _SAMPLE)][:_SAMPLE]
     detected = [language for language in map(_detect_language, sample) if language]
     counts = Counter(detected or [_detect_language("\n".join(sample)) or "en"])
@@ -137,7 +137,7 @@ def _detect_languages(texts: Sequence[str]) -> list[str]:
 
 
 def _detect_language(text: str) -> str | None:
-    """Return the language of a text; None if it has few words or few stop words."""
+    """Return the language of a text; None if it has too few words or stop words."""
     if len(words := _first_words(text)) < _MIN_WORDS:
         return None
     code, probability = _identifier().classify(text[:_MAX_CHARACTERS])
@@ -158,11 +158,11 @@ def _first_words(text: str) -> list[str]:
 
 
 def stop_word_share(words: Sequence[str], language: str) -> float:
-    """Return the share of the words that are stop words of a language."""
+    """Return the fraction of the words that are stop words in a language."""
     return sum(map(stop_words(language).__contains__, words)) / max(1, len(words))
 
 
 def most_stop_words(words: Sequence[str], languages: Iterable[str]) -> list[str]:
-    """Return the languages with the largest share of stop words; several in a tie."""
+    """Return the languages with the largest share of stop words, including ties."""
     shares = {language: stop_word_share(words, language) for language in languages}
     return [language for language, share in shares.items() if share == max(shares.values())]

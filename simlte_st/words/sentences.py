@@ -1,10 +1,10 @@
 """Split documents into sentences and passages.
 
-Documents are split into paragraphs, and a segmenter splits these into sentences. A segmenter is NLTK's Punkt or any
-callable. It may drop or normalize white space, but must keep all other characters in order, which is checked. It
-recognizes sentence ends in Latin, Greek and Cyrillic scripts. Full stops of other scripts always end a sentence, and so
-do spaces in Thai and Lao, which use no full stop. Sentences of more than ``max_words`` words, as in tables and code,
-are split at line ends, then into pieces of at most ``max_words`` words.
+Documents are split into paragraphs, and a segmenter splits each paragraph into sentences. The segmenter is NLTK's Punkt
+or any callable. It may drop or normalize white space, but must keep all other characters in order; this is checked.
+Punkt recognizes sentence ends in the Latin, Greek and Cyrillic scripts. The full stops of other scripts always end a
+sentence, as do spaces in Thai and Lao, which have no full stop. Sentences longer than ``max_words`` words, common in
+tables and code, are split at line ends, then into pieces of at most ``max_words`` words.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ MAX_WORDS = 64
 """Maximum number of words in a sentence: about 85 tokens, so that views of 128 tokens hold several sentences."""
 
 TOKENS_PER_WORD = 1.3
-"""Estimate without a tokenizer; BERT needs 1.2 to 1.5 on English prose."""
+"""Tokens per word, assumed when there is no tokenizer; BERT produces 1.2 to 1.5 on English prose."""
 
 STATIC_PASSAGE = 256
-"""Tokens in a passage for models without a length limit."""
+"""Maximum number of tokens in a passage, for models without a length limit."""
 
 Segmenter = Callable[[str], Sequence[str]]
-"""Split one paragraph into sentences, in order, with all its characters except white space."""
+"""Splits one paragraph into sentences, in order, keeping all characters except white space."""
 
 TokenCounter = Callable[[Sequence[str]], Sequence[int]]
-"""Count the tokens of each text, without special tokens."""
+"""Counts the tokens in each text, without special tokens."""
 
 
 _BLANK_LINES = re.compile(r"\n[^\S\n]*\n\s*")
 _LINE = re.compile(r"\n+")
-# Chinese and Japanese, Arabic and Urdu, Indic scripts, Armenian, Ethiopic, Burmese, Khmer, Tibetan, Mongolian.
+# Full stops: Chinese, Japanese, Arabic, Urdu, Indic scripts, Armenian, Ethiopic, Burmese, Khmer, Tibetan, Mongolian.
 _STOP = re.compile(
     "(?:[。！？｡؟۔।॥։።፧፨။។៕༎།᠃᠉]|．(?![0-9０-９]))+[\"'”’»」』）)】》〉]*"
     # a space in Thai or Lao, except beside a repetition mark
     "|(?<=[\u0e00-\u0e45\u0e47-\u0ec5\u0ec7-\u0eff]) +(?=[\u0e00-\u0e45\u0e47-\u0ec5\u0ec7-\u0eff])"
 )
 _SEMICOLON = re.compile("(?<=；)")
-_HARD_WRAP = 120  # characters; if no line of a text without blank lines is longer, its lines are not paragraphs
+_HARD_WRAP = 120  # characters; a text without blank lines or longer lines is hard-wrapped: its lines are not paragraphs
 _PIECE = 20_000  # characters per call of the segmenter, which bounds the cost of pathological texts
-_MAX_LEARNED = 100_000  # characters per text that Punkt learns from, so that no document dominates
+_MAX_LEARNED = 100_000  # characters that Punkt learns from per text, so that no document dominates
 _SAMPLE = 1_000  # texts used to detect the languages of a corpus
 
 
@@ -65,7 +65,7 @@ class PunktSegmenter:
 
     Args:
         parameters: Abbreviations, collocations, frequent sentence starters and the orthographic context of words.
-            Without them, Punkt splits after every full stop.
+            By default, there are none, and Punkt splits after every full stop.
     """
 
     def __init__(self, parameters: PunktParameters | None = None) -> None:
@@ -75,12 +75,12 @@ class PunktSegmenter:
         self._tokenizer = PunktSentenceTokenizer(self.parameters)
 
     def __call__(self, text: str, /) -> list[str]:
-        """Split a text where Punkt's sentences begin, so that no text between them is lost."""
+        """Split a text at the start of each Punkt sentence, so that no text between sentences is lost."""
         try:
             starts = [start for start, _ in self._tokenizer.span_tokenize(text)]
         except TimeoutError:
-            # NLTK allows each regular expression a few seconds; only adversarial text takes longer.
-            logger.warning("Punkt timed out on a text that begins with %r; it is split by lines and length.", text[:40])
+            # NLTK gives each regular expression a few seconds; only adversarial text exceeds them.
+            logger.warning("Punkt timed out on a text starting with %r; splitting it by lines and length.", text[:40])
             return [text]
         return [text[start:stop].strip() for start, stop in itertools.pairwise([0, *starts[1:], len(text)])]
 
@@ -96,12 +96,12 @@ class PunktSegmenter:
 
         try:
             return cls(load_punkt_params(find(f"tokenizers/punkt_tab/{language}/")))
-        except (LookupError, FileNotFoundError):  # the latter from NLTK before 3.9.2, if the folder is incomplete
+        except (LookupError, FileNotFoundError):  # NLTK before 3.9.2 raises the latter for an incomplete folder
             return None
 
     @classmethod
     def learn(cls, texts: Iterable[str], max_characters: int = SAMPLE_CHARACTERS) -> PunktSegmenter:
-        """Learn parameters without labels from the first ``max_characters`` characters of ``texts``."""
+        """Learn parameters, without labels, from the first ``max_characters`` characters of ``texts``."""
         from nltk.tokenize.punkt import PunktTrainer
 
         trainer = PunktTrainer()
@@ -112,7 +112,7 @@ class PunktSegmenter:
             try:
                 trainer.train(text[: min(remaining, _MAX_LEARNED)], finalize=False)
             except TimeoutError:
-                logger.warning("Punkt timed out while learning from a text that begins with %r.", text[:40])
+                logger.warning("Punkt timed out while learning from a text starting with %r.", text[:40])
             remaining -= len(text)
         if remaining == max_characters:
             return cls()
@@ -120,7 +120,7 @@ class PunktSegmenter:
         return cls(trainer.get_params())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the parameters as sorted JSON values: the same corpus gives the same bytes."""
+        """Return the parameters as sorted JSON values, so that the same corpus gives the same bytes."""
         return {
             "abbreviations": sorted(self.parameters.abbrev_types),
             "collocations": sorted(list(pair) for pair in self.parameters.collocations),
@@ -130,7 +130,7 @@ class PunktSegmenter:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> PunktSegmenter:
-        """Create a segmenter from the values of :meth:`to_dict`."""
+        """Create a segmenter from the output of :meth:`to_dict`."""
         if "languages" in values:
             return PunktOfLanguages({code: cls.from_dict(punkt) for code, punkt in values["languages"].items()})
         from nltk.tokenize.punkt import PunktParameters
@@ -144,10 +144,10 @@ class PunktSegmenter:
 
 
 class PunktOfLanguages(PunktSegmenter):
-    """Punkt with parameters for several languages; each document is split with those of its own language.
+    """Punkt for several languages; each document is split with the parameters of its own language.
 
     Args:
-        segmenters: Segmenters by ISO 639-1 code, starting with the most frequent language.
+        segmenters: Segmenters by ISO 639-1 code, most frequent language first.
     """
 
     def __init__(self, segmenters: Mapping[str, PunktSegmenter]) -> None:
@@ -162,17 +162,17 @@ class PunktOfLanguages(PunktSegmenter):
         return self._segmenters.get(self._find(text), next(iter(self._segmenters.values())))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the parameters of each language as JSON values, in order."""
+        """Return each language's parameters as JSON values, in order."""
         return {"languages": {code: punkt.to_dict() for code, punkt in self._segmenters.items()}}
 
 
 def make_segmenter(
     segmenter: str | Segmenter, sample: Callable[[], Iterable[str]], language: str | None = None
 ) -> Segmenter:
-    """Return a segmenter by name; Punkt learns from the sample unless NLTK's parameters are installed.
+    """Create a segmenter by name; Punkt learns from the sample unless NLTK's parameters are installed.
 
     Installed parameters are used for ``language`` (an ISO 639-1 code), or for the languages detected in the sample.
-    Languages that NLTK lacks get the English ones.
+    Languages without parameters in NLTK use the English ones.
     """
     if callable(segmenter):
         return segmenter
@@ -192,7 +192,7 @@ def make_segmenter(
 def split_paragraphs(text: str) -> list[str]:
     """Split a text into paragraphs at blank lines.
 
-    In a text without blank lines, each line is a paragraph, unless the lines are so short that they look hard-wrapped.
+    In a text without blank lines, each line is a paragraph, unless all lines are short enough to look hard-wrapped.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     blocks = _BLANK_LINES.split(text)
@@ -208,8 +208,8 @@ def cut_sentences(paragraph: str, segmenter: Segmenter, max_words: int = MAX_WOR
         segments = segmenter(piece)
         if "".join("".join(segments).split()) != "".join(piece.split()):
             raise DataError(
-                f"The segmenter {segmenter!r} changed the text {piece[:80]!r} into {str(segments)[:80]!r}. "
-                "A segmenter may only drop white space."
+                f"The segmenter {segmenter!r} changed the text {piece[:80]!r} to {str(segments)[:80]!r}. "
+                "A segmenter may change nothing but white space."
             )
         for sentence in itertools.chain.from_iterable(map(_at_stops, segments)):
             sentences += _split_long_sentence(sentence.strip(), max_words)
@@ -229,19 +229,19 @@ def _split_long_sentence(text: str, max_words: int) -> list[str]:
         if len(parts) > 1:
             return [sentence for part in parts for sentence in _split_long_sentence(part, max_words)]
     spans = word_spans(text)
-    # Equal pieces, so that the last one is not left with two words.
+    # Pieces of equal length, so that the last piece is not left with only a word or two.
     pieces = -(-len(spans) // max_words)
     bounds = [round(index * len(spans) / pieces) for index in range(pieces + 1)]
     return [text[spans[start][0] : spans[stop - 1][1]] for start, stop in itertools.pairwise(bounds)]
 
 
 def tokenizer_counter(tokenizer: AnyTokenizer) -> TokenCounter:
-    """Return a token counter for a tokenizer of transformers or of a static embedding."""
+    """Return a token counter for a transformers tokenizer or a static embedding's tokenizer."""
     return functools.partial(count_tokens, tokenizer)
 
 
 def estimate_tokens(texts: Sequence[str]) -> list[int]:
-    """Estimate token counts from word counts (:data:`TOKENS_PER_WORD`)."""
+    """Estimate token counts as word counts times :data:`TOKENS_PER_WORD`."""
     return [max(1, round(TOKENS_PER_WORD * count_words(text))) for text in texts]
 
 
@@ -258,7 +258,7 @@ def segment_document(
         max_words: Maximum number of words in a sentence; longer ones are split.
 
     Returns:
-        The segmented document, without sentences if the text is only white space.
+        The segmented document, which has no sentences if the text is only white space.
 
     Raises:
         DataError: The segmenter changed the text.
@@ -274,7 +274,7 @@ def segment_document(
 def segment_stream(
     documents: Iterable[Document], segmenter: str | Segmenter, count_tokens: TokenCounter = estimate_tokens
 ) -> tuple[Segmenter, Iterator[SegmentedDocument]]:
-    """Return the segmenter, which may learn from the first documents, and the segmented documents."""
+    """Return the segmenter, which may learn from the first documents, and a stream of segmented documents."""
     first, stream = peek(documents, lambda document: len(document.text))
     cut = make_segmenter(segmenter, lambda: (document.text for document in first))
     return cut, segment_documents(stream, cut, count_tokens)
@@ -292,14 +292,14 @@ def split_passages(
 ) -> list[str]:
     """Split a document into passages: runs of whole sentences that fit the model; none if the whole document fits.
 
-    For a model without a length limit, passages have up to :data:`STATIC_PASSAGE` tokens, since the vector of a long
-    document says little about its single pages.
+    For a model without a length limit, passages have up to :data:`STATIC_PASSAGE` tokens, because a long document's
+    vector says little about any one page.
 
     Args:
         document: The document.
-        segmenter: The segmenter of the index; None for an index without passages.
-        count: Counts tokens.
-        budget: Tokens that the model reads; None for no limit.
+        segmenter: The index's segmenter; None for an index without passages.
+        count: Counts the tokens of each text.
+        budget: Maximum number of tokens that the model reads; None for no limit.
     """
     budget = STATIC_PASSAGE if budget is None else budget
     if segmenter is None or count([document.text])[0] <= budget:
@@ -308,7 +308,7 @@ def split_passages(
 
 
 def sentence_runs(document: SegmentedDocument, budget: int) -> Iterator[str]:
-    """Yield runs of whole sentences of up to ``budget`` tokens; a longer sentence is its own run."""
+    """Yield runs of whole sentences with up to ``budget`` tokens; a longer sentence forms its own run."""
     paragraphs = set(document.paragraphs)
     for first, *following in in_batches(range(len(document.sentences)), document.tokens.__getitem__, budget):
         additions = (("\n\n" if index in paragraphs else " ") + document.sentences[index] for index in following)

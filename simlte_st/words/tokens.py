@@ -1,8 +1,8 @@
-"""Tokenize texts with a transformers tokenizer, or with the ``tokenizers.Tokenizer`` of a static embedding.
+"""Tokenize texts with a transformers tokenizer or a static embedding's ``tokenizers.Tokenizer``.
 
-For tokenizers that split at white space first, such as BERT's, words are cached: most words were in earlier texts, and
-a lookup takes a seventh of the time of tokenizing. If the order of tokens does not matter, each distinct word of a text
-is looked up once and counted.
+For tokenizers that first split at white space, such as BERT's, words are cached, because most have occurred before and
+a lookup is seven times as fast as tokenizing. If the order of tokens does not matter, each distinct word in a text is
+looked up once and counted.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     AnyTokenizer = Tokenizer | PreTrainedTokenizerBase
 
 TOKENIZED_CHARACTERS = 1_000_000
-"""Characters to tokenize at a time, since a tokenizer needs over a hundred bytes per token."""
+"""Characters to tokenize at a time; a tokenizer needs over a hundred bytes of memory per token."""
 
 CPU_PASS = (2048, 64)
-"""Maximum number of positions, and of padding, in a forward pass on a CPU, so that the data stay in its caches."""
+"""Maximum number of positions, and of padding positions, in a CPU forward pass, so that data stay in its caches."""
 
 MAX_CACHED_WORDS = 1 << 18
-"""Maximum number of words in the cache, about 40 MB, and of earlier words that are kept too."""
+"""Maximum number of words in each of the two generations of the cache, about 40 MB each."""
 
-MAX_CACHED_LENGTH = 32  # characters; longer words rarely occur again
+MAX_CACHED_LENGTH = 32  # characters; longer words rarely recur
 
-_WORDS_PER_CALL = 1024  # one result for many words is faster than one result each
+_WORDS_PER_CALL = 1024  # one call for many words is faster than one call per word
 
 _DISPUTED = "\x0b\x0c\x1c\x1d\x1e\x1f\x85"
-"""Python white space that a tokenizer may keep in a word, or drop without splitting."""
+"""White space to Python that a tokenizer may keep inside a word, or drop without splitting there."""
 
 _SPLITTERS = (pre_tokenizers.BertPreTokenizer, pre_tokenizers.Whitespace, pre_tokenizers.WhitespaceSplit)
 _NORMALIZERS = (
@@ -55,7 +55,7 @@ Ints = NDArray[np.int64]
 def in_batches(
     items: Iterable[T], size: Callable[[T], int], max_size: int, max_items: int | None = None
 ) -> Iterator[list[T]]:
-    """Yield batches of items in order, up to a total size and, optionally, a number of items."""
+    """Yield batches of items, in order, up to a total size and, optionally, a number of items."""
     batch: list[T] = []
     total = 0
     for item in items:
@@ -82,7 +82,7 @@ def token_ids(tokenizer: AnyTokenizer, texts: Sequence[str], max_length: int | N
 
 
 def count_tokens(tokenizer: AnyTokenizer, texts: Sequence[str]) -> list[int]:
-    """Count the tokens of each text, without special tokens."""
+    """Count the tokens in each text, without special tokens."""
     if isinstance(tokenizer, Tokenizer):
         return cast("list[int]", flat_ids(tokenizer, texts)[1].tolist())
     batches = in_batches(texts, len, TOKENIZED_CHARACTERS)
@@ -90,21 +90,21 @@ def count_tokens(tokenizer: AnyTokenizer, texts: Sequence[str]) -> list[int]:
 
 
 def flat_ids(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Ints, Ints]:
-    """Return the concatenated token ids of all texts, and the number of tokens in each text."""
+    """Return the token ids of all texts, concatenated, and the number of tokens in each text."""
     ids, _, sizes = counted_ids(tokenizer, texts, once=False)
     return ids, sizes
 
 
 def counted_ids(tokenizer: Tokenizer, texts: Sequence[str], once: bool = True) -> tuple[Ints, Ints, Ints]:
-    """Return token ids, the count of each id, and the number of ids in each text.
+    """Return the token ids, the count of each id, and the number of ids in each text.
 
     Args:
         tokenizer: The tokenizer.
         texts: The texts.
-        once: Return the ids of each distinct word once, in order of first occurrence, if the tokenizer's words are
-            cached; otherwise all counts are 1.
+        once: Whether to return each distinct word's ids only once, in order of first occurrence, if the tokenizer's
+            words are cached; otherwise all counts are 1.
     """
-    if tokenizer.truncation is not None:  # model2vec sets 512 tokens, but a static embedding has no limit
+    if tokenizer.truncation is not None:  # model2vec truncates to 512 tokens, but a static embedding has no limit
         tokenizer.no_truncation()
     if tokenizer.padding is not None:
         tokenizer.no_padding()
@@ -121,7 +121,7 @@ def counted_ids(tokenizer: Tokenizer, texts: Sequence[str], once: bool = True) -
 
 
 def group_sums(values: Ints, sizes: ArrayLike) -> Ints:
-    """Return the sums of consecutive groups of values with these sizes."""
+    """Sum the values in consecutive groups of the given sizes."""
     sums_before = np.concatenate([[0], np.cumsum(values)])
     sums: Ints = np.diff(sums_before[np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])])
     return sums
@@ -136,7 +136,7 @@ def _encode(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Ints, Ints, Int
 
 
 def split_long_text(text: str, max_length: int) -> Iterator[str]:
-    """Split a very long text before white space, since a tokenizer needs 150 bytes per token."""
+    """Split a very long text before white space, to save memory: a tokenizer needs 150 bytes per token."""
     begin = 0
     while len(text) - begin > max_length:
         stop = max(text.rfind(space, begin + 1, begin + max_length) for space in " \n\t")
@@ -147,19 +147,19 @@ def split_long_text(text: str, max_length: int) -> Iterator[str]:
 
 
 def vocabulary_size(tokenizer: AnyTokenizer) -> int:
-    """Return the vocabulary size of a tokenizer."""
+    """Return a tokenizer's vocabulary size."""
     return tokenizer.get_vocab_size() if isinstance(tokenizer, Tokenizer) else len(tokenizer)
 
 
 def special_ids(tokenizer: AnyTokenizer) -> list[int]:
-    """Return the ids of special tokens."""
+    """Return the ids of a tokenizer's special tokens."""
     if isinstance(tokenizer, Tokenizer):
         return [number for number, token in tokenizer.get_added_tokens_decoder().items() if token.special]
     return list(tokenizer.all_special_ids)
 
 
 def space_before(tokenizer: AnyTokenizer) -> str:
-    """Return a space if words have different tokens after a space, otherwise an empty string."""
+    """Return a space if a preceding space changes a word's tokens, otherwise an empty string."""
     single, double = (list(ids) for ids in token_ids(tokenizer, ["a", "a a"]))
     return "" if double == single * 2 else " "
 
@@ -170,12 +170,12 @@ def unknown_id(tokenizer: AnyTokenizer) -> int | None:
         return cast("int | None", tokenizer.unk_token_id)
     if (token := getattr(tokenizer.model, "unk_token", None)) is not None:
         return tokenizer.token_to_id(token)
-    # A unigram model has no such attribute.
+    # A unigram model has no attribute for the unknown token.
     return cast("int | None", json.loads(tokenizer.to_str())["model"].get("unk_id"))
 
 
 def word_tokens(tokenizer: Tokenizer) -> WordTokens | None:
-    """Return the word cache of a tokenizer; None if texts cannot be tokenized word by word."""
+    """Return a tokenizer's word cache; None if texts cannot be tokenized word by word."""
     if not isinstance(tokenizer.pre_tokenizer, _SPLITTERS) or not isinstance(tokenizer.normalizer, _NORMALIZERS):
         return None
     added = tokenizer.get_added_tokens_decoder()
@@ -184,7 +184,7 @@ def word_tokens(tokenizer: Tokenizer) -> WordTokens | None:
     state = tokenizer.get_vocab_size(), len(added), tokenizer.encode_special_tokens
     try:
         cache = _CACHES.get(tokenizer)
-    except TypeError:  # tokenizers before 0.23 does not support weak references, so there is no cache
+    except TypeError:  # no cache: tokenizers before 0.23 does not support weak references
         return None
     if cache is None or cache.state != state:  # tokens have been added
         cache = _CACHES[tokenizer] = WordTokens(state)
@@ -197,11 +197,11 @@ class WordTokens:
     def __init__(self, state: tuple[int, int, bool]) -> None:
         self.state = state
         self._ids: dict[str, bytes] = {}
-        self._earlier: dict[str, bytes] = {}  # words that are moved back when they occur again
+        self._earlier: dict[str, bytes] = {}  # the previous generation; words that recur move back to _ids
         self._lock = Lock()
 
     def encode(self, tokenizer: Tokenizer, texts: Sequence[str], once: bool) -> tuple[NDArray[np.int32], Ints, Ints]:
-        """Return the result of :func:`counted_ids`."""
+        """Return the same values as :func:`counted_ids`."""
         words = [_words(text) for text in texts]
         counters = [*map(Counter, words)] if once else []
         ids = self._look_up(tokenizer, counters or words)
@@ -228,12 +228,12 @@ class WordTokens:
 
 
 def _words(text: str) -> list[str]:
-    """Split a text at white space; if it has unusual white space, only where every tokenizer splits."""
+    """Split a text at white space or, if it has unusual white space, only where every tokenizer splits."""
     return text.replace("\n", " ").split(" ") if any(map(text.__contains__, _DISPUTED)) else text.split()
 
 
 def _encode_words(tokenizer: Tokenizer, words: list[str]) -> Iterator[tuple[str, bytes]]:
-    """Yield words with their token ids."""
+    """Yield each word with its token ids."""
     parts = [words[start : start + _WORDS_PER_CALL] for start in range(0, len(words), _WORDS_PER_CALL)]
     encodings = tokenizer.encode_batch(parts, is_pretokenized=True, add_special_tokens=False)
     for part, encoding in zip(parts, encodings, strict=True):
@@ -243,7 +243,7 @@ def _encode_words(tokenizer: Tokenizer, words: list[str]) -> Iterator[tuple[str,
 
 
 def split_by_length(order: Rows, sizes: Sequence[int], max_positions: int, max_padding: int) -> list[Rows]:
-    """Split rows, sorted by descending length, into batches of limited size and padding.
+    """Split rows, sorted by descending length, into batches with limited size and padding.
 
     Args:
         order: The rows, or their indices.

@@ -92,7 +92,7 @@ def test_append_lsa(
     command = f"convert {encoder_path} --lsa {source} --text-column body --output {output}"
     out, err = run(f"{command} --dimension 5 --limit 30", capsys)
     assert "read 30 documents" in err
-    assert "analysis of 5 dimensions" in out
+    assert "5 dimensions of latent semantic analysis" in out
     assert simlte_st.SentenceTransformer(str(output), device="cpu").get_embedding_dimension() == 37
     assert "--max-length cannot be combined" in run(f"{command} --max-length 300 --overwrite", capsys, 1)[1]
 

@@ -48,15 +48,15 @@ ERRORS = [
     ("encode owner/nomodel texts --output v.parquet", 1, "'owner/nomodel'.* hf download owner/nomodel"),
     ("encode simlte-longfromer texts --output v.parquet", 1, "loaded. Did you mean 'simlte-longformer'. .*hf"),
     ("export nomodel --output c", 1, "'nomodel'"),
-    ("demo --output full", 1, "full is not replaced"),
+    ("demo --output full", 1, "full is not a model"),
     # An output that exists, is not ours, or cannot be written.
-    ("train texts --output full --overwrite", 1, "full is not replaced"),
-    ("train texts --output texts", 1, "texts holds the documents"),
+    ("train texts --output full --overwrite", 1, "full is not a model"),
+    ("train texts --output texts", 1, "texts would overwrite the input documents"),
     ("encode simlte-static texts --output v.csv", 1, "ends in .parquet"),
     ("encode simlte-static texts --output full.parquet", 1, "full.parquet already exists: .*--overwrite"),
     ("index simlte-static texts --output full", 1, "full already exists"),
-    ("explore simlte-static texts --output full", 1, "ends in .html"),
-    ("dedupe texts --output k.txt", 1, "name that ends in .jsonl"),
+    ("explore simlte-static texts --output full", 1, "must end in .html"),
+    ("dedupe texts --output k.txt", 1, "must end in .jsonl"),
     ("link ix words --output hits.jsonl", 1, "hits.jsonl already exists"),
     *(
         (f"{command} --overwrite", 1, "folder[.a-z]* is not a file")

@@ -76,7 +76,7 @@ def test_queries_and_ids_are_read_from_stdin(
     out, singly = run(search, capfd)[0], [run(search.replace(" - ", f" '{query}' "), capfd)[0] for query in queries]
     assert out == "\n".join(f"query: {query}\n{own}" for query, own in zip(queries, singly, strict=True))
     typed()
-    assert "no query on standard input" in run(search, capfd, 1)[1]
+    assert "Standard input contains no query" in run(search, capfd, 1)[1]
     typed(*(json.dumps({"id": name, "text": text}) for name, text in zip("ab", queries, strict=True)))
     links = map(json.loads, run(f"link {index} --each - --top-k 1 --format jsonl", capfd)[0].splitlines())
     assert [link["query"] for link in links] == ["a", "b"]
@@ -90,7 +90,7 @@ def test_title_taken_from_text_is_shown_once(
 ) -> None:
     Index.create(tmp_path / "ix", static_path).add([Document("d1", "The old harbour\nShips come in the morning.")])
     out, err = run(f"search {tmp_path / 'ix'} 'ships, quaggas' --mode text", capfd)
-    assert err.splitlines()[-1] == "No document has: quaggas."
+    assert err.splitlines()[-1] == "No document contains: quaggas."
     lines = out.splitlines()
     assert lines[1].endswith("  The old harbour")
     assert lines[2] == "      Ships come in the morning."
@@ -153,7 +153,7 @@ def test_changed_sources(
     command = f"index {encoder_path} {source} --output {index} --parts --sync --quiet"
     out, _ = run(command, capfd)
     assert re.search("0 .*added, 3 replaced, 5 removed, 0 .*; 0 texts", out)
-    assert re.search(r"left out values .*year \(3\)", out)
+    assert re.search(r"dropped values .*year \(3\)", out)
     values = json.loads(run(f"{command} --json", capfd)[0])
     assert (values["added"], values["unchanged"], values["read"]["documents"]) == (0, 3, 3)
 

@@ -72,7 +72,7 @@ def test_errors_are_printed_without_traceback(
     train = f"train {folder} --base {static_path} --output {tmp_path / 'out'} --quiet"
     for command, message in (
         (f"{train} --text-column body", "text-column|column"),
-        (f"{train} --view crop --p 0.5", "'crop' .*--p: .*--least, --most"),
+        (f"{train} --view crop --p 0.5", "'crop' .*--p.*--least, --most"),
         (f"{train} --resume", "no interrupted run"),
         (f"evaluate {static_path} --data {folder} --label nothing", "--label"),
     ):
@@ -116,7 +116,7 @@ def test_source_names_need_not_be_utf8(
     ("command", "number", "status", "kept"),
     [
         ("encode", signal.SIGINT, 130, r"Stopped\. Finished parts of 1,024 documents .*: continue with --resume\."),
-        ("index", signal.SIGTERM, 143, r"Stopped\. .* has 0 documents: run it again to add the others\."),
+        ("index", signal.SIGTERM, 143, r"Stopped\. .* has 0 documents: run it again to add the rest\."),
         ("explore", signal.SIGTERM, 143, r"simlte: stopped\."),
     ],
 )

@@ -10,7 +10,7 @@ from support import make_document
 
 import simlte_st
 from simlte_st.errors import DataError, ModelError
-from simlte_st.evaluation import ProbeComparison, comparison
+from simlte_st.evaluation import ProbeComparison, bench
 from simlte_st.evaluation.candidates import Candidate, recommend
 from simlte_st.evaluation.compare import Comparison
 from simlte_st.evaluation.comparison import fit_probes
@@ -35,7 +35,7 @@ def corpus_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def own_static(static_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The static model in every comparison."""
-    monkeypatch.setattr(comparison, "OWN_STATIC", str(static_path))
+    monkeypatch.setattr(bench, "OWN_STATIC", str(static_path))
     return str(static_path)
 
 
@@ -74,7 +74,7 @@ def test_share_of_tokens_read_decides_without_labels(corpus_file: Path, encoder_
     long = simlte_st.compare(corpus_file, [encoder_path], sample=40, progress=False)
     assert (long.documents, long.labelled) == (40, 0)
     assert long.recommended == f"{encoder_path}, whole"
-    assert "share of tokens read decides: 100%" in long.summary()
+    assert "depends on the share of tokens read, here 100%" in long.summary()
     texts = [make_document(number)[:150] for number in range(20)]
     short = simlte_st.compare(texts, [encoder_path], progress=False)
     assert [each.name for each in short.candidates][2:4] == [str(encoder_path), f"{encoder_path} + LSA"], "all is read"
@@ -83,22 +83,22 @@ def test_share_of_tokens_read_decides_without_labels(corpus_file: Path, encoder_
     assert short.candidates[3].command == f"simlte convert {encoder_path} --lsa my_documents --output my-model"
     longest = simlte_st.compare([" ".join([text] * 20) for text in texts], [encoder_path], progress=False)
     assert longest.recommended == f"{own_static} + LSA"
-    assert "length decides" in longest.summary()
+    assert "depends on length" in longest.summary()
     assert longest.summary().endswith("\n\n    simlte train my_documents --static --output my-model")
 
 
 def test_missing_models_are_skipped_unless_named(
     corpus_file: Path, encoder_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(comparison, "PACKAGED_BASE", str(encoder_path))
-    monkeypatch.setattr(comparison, "OWN_MODELS", {"nomodel": 64})
+    monkeypatch.setattr(bench, "PACKAGED_BASE", str(encoder_path))
+    monkeypatch.setattr(bench, "OWN_MODELS", {"nomodel": 64})
     result = simlte_st.compare(corpus_file, sample=10, progress=False)
     assert result.candidates[2].name == str(encoder_path)
     assert "'nomodel'" in caplog.text
     with pytest.raises(ModelError, match="nomodel"):
         simlte_st.compare(corpus_file, ["nomodel"], progress=False)
-    monkeypatch.setattr(comparison, "PACKAGED_BASE", "nomodel")
-    monkeypatch.setattr(comparison, "OWN_STATIC", "nomodel")
+    monkeypatch.setattr(bench, "PACKAGED_BASE", "nomodel")
+    monkeypatch.setattr(bench, "OWN_STATIC", "nomodel")
     with pytest.raises(ModelError, match=r"\[demo\]"):
         simlte_st.compare(corpus_file, sample=10, progress=False)
 

@@ -40,8 +40,10 @@ def test_models_are_compared_with_their_base(model: SentenceTransformer, corpus:
     halves = evaluation.halves["base"], evaluation.halves["twin"]
     assert evaluation.verdicts == {"twin": give_verdict(*halves, pair, 4, "")}, "short reads less"
     text = evaluation.summary()
-    assert text.startswith(f"twin, against base: {evaluation.verdicts['twin'].summary()}\n\nshort, against base: The ")
-    assert re.search("64 tokens .* 20", text)
+    assert text.startswith(
+        f"twin, against base: {evaluation.verdicts['twin'].summary()}\n\nshort, against base: Maximum "
+    )
+    assert re.search("64 by the base, 20", text)
     assert f"full: on all {len(train):,}" in text
     values = json.loads(json.dumps(evaluation.to_dict()))
     assert values.keys() == {TFIDF, "base", "twin", "short"}
@@ -72,7 +74,7 @@ def test_verdict_names_the_change(
         expected[model] = change
     evaluation = evaluate_models([*expected], corpus, progress=False)
     assert {name: verdict.change for name, verdict in evaluation.verdicts.items()} == expected
-    assert evaluation.verdicts[model].summary() == "Model and base give the same results on these documents."
+    assert evaluation.verdicts[model].summary() == "The model and its base give the same results on these documents."
     other = evaluate_models([next(iter(expected))], corpus, base=str(tmp_path / "both"), progress=False)
     assert [verdict.change for verdict in other.verdicts.values()] == [""], "not the base that it was trained from"
 

@@ -60,7 +60,7 @@ def test_documents_that_cannot_be_split_are_skipped(corpus: list[Document], capl
     anchors, _ = split_half_views([*corpus, Document("one", "word")])
     assert len(anchors) == len(corpus)
     assert "1 of 49 documents" in caplog.text
-    with pytest.raises(DataError, match="there are 1"):
+    with pytest.raises(DataError, match="got 1"):
         split_half_views([corpus[0], Document("one", "word")])
 
 

@@ -82,7 +82,7 @@ def test_documents_are_compared_in_pairs(shift: float, word: str) -> None:
         ("the latent semantic analysis", -0.1, "The latent semantic analysis hurt: the model is probably worse"),
         ("", 0.1, f"The model is probably better than its base. {NO_RECORD} It cannot know"),
         ("", 0.001, f"It is not clear whether the model is better than its base. {NO_RECORD} "),
-        ("training", 0.0, "Model and base give the same results on these documents."),
+        ("training", 0.0, "The model and its base give the same results on these documents."),
     ],
 )
 def test_summary_names_the_change(change: str, shift: float, said: str) -> None:
@@ -175,7 +175,7 @@ def test_probe_counts_in_the_verdict(by_structure: float, by_probe: int, word: s
     assert shown["low"] <= shown["mean"] <= shown["high"]
     assert shown["documents"] == 90
     assert (shown["low"] < shown["high"]) == (by_probe != 0), "the interval is over documents"
-    numbers = f"{verdict.probability:.0%}, but its probe differs by {verdict.probe.in_points()[2]} points."
+    numbers = f"{verdict.probability:.0%}, but its probe score changed by {verdict.probe.in_points()[2]} points."
     assert (
         f"contradict each other: documents alone call the model better with probability {numbers}" in verdict.summary()
     ) == (by_structure * by_probe < 0)
@@ -187,7 +187,7 @@ def test_incomparable_models_are_refused() -> None:
     with pytest.raises(DataError, match="TF-IDF"):
         give_verdict(halves(words=None), halves(0.1))
     longer = replace(halves(0.1), reads=4096)
-    with pytest.raises(DataError, match=r"256 tokens .* 4,096"):
+    with pytest.raises(DataError, match=r"256 by the base, 4,096 by the model"):
         give_verdict(halves(), longer)
-    assert re.search("256 tokens .* all", str(why_incomparable(halves(), halves(reads=None))))
+    assert re.search("256 by the base, all", str(why_incomparable(halves(), halves(reads=None))))
     assert why_incomparable(longer, longer) is None

@@ -85,7 +85,7 @@ def test_index_with_other_documents_is_refused(encoder_path: Path, tmp_path: Pat
 def test_page_describes_the_corpus(explored: ExploreReport, corpus: list[Document]) -> None:
     page = Path(explored.page).read_text(encoding="utf-8")
     body = re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
-    parts = "Trustworthiness 0.|Near-duplicates|<ins>Wei.</ins>|empty (1)|64 tokens of a text|are longer"
+    parts = "Trustworthiness: 0.|Near-duplicates|<ins>Wei.</ins>|empty (1)|64 tokens of a text|are longer"
     for part in parts.split("|"):
         assert part in body
     data = data_of(Path(explored.page))

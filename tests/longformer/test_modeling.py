@@ -195,8 +195,8 @@ def test_config_round_trip(tmp_path: Path) -> None:
         ({"global_tokens": "all"}, "global_tokens='all'"),
         ({"attention_window": 7}, "attention_window=7"),
         ({"attention_window": 0}, "attention_window=0"),
-        ({"attention_window": [8, 8]}, "2 numbers for 12 layers"),
-        ({"pad_token_id": None}, "pad_token_id=None"),
+        ({"attention_window": [8, 8]}, "2 sizes for 12 layers"),
+        ({"pad_token_id": None}, "Set pad_token_id="),
     ],
 )
 def test_invalid_settings_are_refused(fields: dict[str, object], message: str) -> None:

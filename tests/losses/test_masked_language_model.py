@@ -112,7 +112,7 @@ def test_checkpoint_without_a_head_gets_a_fresh_one(
         head = make_mlm_head(model)
     assert torch.equal(torch.get_rng_state(), state)
     assert not head.pretrained
-    assert "MLM head: new" in caplog.text
+    assert "Using a new MLM head" in caplog.text
     with pytest.raises(ModelError, match=r"MLM head.* no '.*fresh"):
         make_mlm_head(model, "pretrained")
 

@@ -67,9 +67,9 @@ def test_invalid_inputs_are_refused(model: SentenceTransformer) -> None:
         MultiSimilarityTripletLoss(model, margin=-1)
     loss = MultiSimilarityTripletLoss(model)
     features = [model.preprocess(["ba", "ca"]) for _ in range(3)]
-    with pytest.raises(DataError, match=r"2 columns.* no labels"):
+    with pytest.raises(DataError, match=r"2 text columns.* no labels"):
         loss(features[:2], None)
-    with pytest.raises(DataError, match=r"3 columns.* and labels"):
+    with pytest.raises(DataError, match=r"3 text columns.* and labels"):
         loss(features, torch.tensor([0, 1]))
     assert loss.get_config_dict() == {"margin": 0.2, "epsilon": 0.1}
     assert "Siamese Transformers" in loss.citation

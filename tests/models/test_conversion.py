@@ -96,7 +96,7 @@ def test_chunk_mean_can_be_lengthened(encoder_path: Path, tmp_path: Path) -> Non
 def test_convert_does_not_overwrite_or_leave_partial_files(encoder_path: Path, tmp_path: Path) -> None:
     (tmp_path / "m").mkdir()
     (tmp_path / "m" / "precious").write_text("x")
-    for overwrite, message in ((False, "already exists"), (True, "is not replaced")):
+    for overwrite, message in ((False, "already exists"), (True, "is not a model")):
         with pytest.raises(ConfigurationError, match=message):
             convert_base(encoder_path, tmp_path / "m", overwrite=overwrite)
     (tmp_path / "m" / "modules.json").write_text("[]")

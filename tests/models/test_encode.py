@@ -130,7 +130,7 @@ def test_changed_texts_and_weights_are_detected(
 def test_sources_and_folders_are_not_replaced(model: SentenceTransformer, tmp_path: Path) -> None:
     (tmp_path / "texts").mkdir()
     (tmp_path / "texts" / "a.txt").write_text("ba bun bis")
-    with pytest.raises(ConfigurationError, match="holds the documents"):
+    with pytest.raises(ConfigurationError, match="would overwrite the input documents"):
         encode_documents(model, tmp_path / "texts", tmp_path / "texts", overwrite=True)
     (tmp_path / "other.parquet").mkdir()
     with pytest.raises(ConfigurationError, match=r"other\.parquet is not a file"):

@@ -231,7 +231,7 @@ def test_options_of_another_kind_are_refused(
         ("TokenTable", lambda: tabled.append(TokenTable(8, 50, 4))),
     ):
         change()
-        with pytest.raises(ModelError, match=f"has {name}, which model2vec does not read"):
+        with pytest.raises(ModelError, match=f"has {name}, which model2vec does not support"):
             export_model(save(tabled, tmp_path / name), tmp_path / "small")
     monkeypatch.setitem(sys.modules, "model2vec", None)
     with pytest.raises(MissingExtraError, match=r"\[static\]"):

@@ -198,7 +198,7 @@ def test_special_token_strings_are_read_as_text(encoder_path: Path, tmp_path: Pa
 
 @pytest.mark.parametrize("length", [1, 2])
 def test_length_without_room_for_text_is_refused(length: int, encoder_path: Path) -> None:
-    room = f"max_seq_length={length} tokens, and special tokens and the prompt take 2 of them: no room for text"
+    room = f"max_seq_length={length} tokens, but special tokens and the prompt take 2, leaving no room for text"
     with pytest.raises(ConfigurationError, match=room):
         load_model(encoder_path, max_seq_length=length)
     loaded = load_model(encoder_path, max_seq_length=3)

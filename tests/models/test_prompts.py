@@ -17,7 +17,7 @@ from support import make_document
 
 from simlte_st.cli.main import main
 from simlte_st.compat import view_budget
-from simlte_st.evaluation import comparison
+from simlte_st.evaluation import bench
 from simlte_st.evaluation.evaluator import encode_texts
 from simlte_st.models.limits import Truncation
 from simlte_st.models.loading import load_model
@@ -76,7 +76,7 @@ def test_every_command_uses_the_document_prompt(
         return forward(self, features, **options)
 
     monkeypatch.setattr(SentenceTransformer, "forward", watched)
-    monkeypatch.setattr(comparison, "OWN_STATIC", str(static_path))
+    monkeypatch.setattr(bench, "OWN_STATIC", str(static_path))
     words = shlex.split(command.format(model=prompted, docs=docs, out=tmp_path / "out"))
     assert main([*words, "--quiet"]) == 0, capsys.readouterr().err
     assert len(seen) >= 16

@@ -121,7 +121,7 @@ def test_prompt_precedes_every_chunk(tmp_path: Path, include_prompt: bool, pooli
         assert_close(short, model.encode(SHORT[:3], prompt_name="query", convert_to_tensor=True), 1e-6)
         long = converted.encode(LONG, prompt_name="query", convert_to_tensor=True)
         assert_close(long, torch.stack([by_hand(model, text, prompt="bo bei ") for text in LONG]), 1e-5)
-        with pytest.raises(ConfigurationError, match=r"22 tokens .* chunks of 24"):
+        with pytest.raises(ConfigurationError, match=r"22 tokens .* 24-token chunks"):
             converted.encode(LONG, prompt="ba " * 22)
     converted.set_pooling_include_prompt(not include_prompt)
     model.set_pooling_include_prompt(not include_prompt)

@@ -80,7 +80,7 @@ def test_filter(page: AppTest, documents: list[str]) -> None:
     problem = search(page, "ba")[-1]
     assert 'role="alert">The filter' in problem
     assert "yeer" in problem
-    assert "columns: id, year, kind" in problem
+    assert "columns are: id, year, kind" in problem
     assert "<b>" not in problem
     assert hits(page) == []
     page.text_input(key="where").input("")

@@ -38,9 +38,9 @@ def test_each_iteration_starts_a_fresh_report(tmp_path: Path) -> None:
 def test_exhausted_iterator_is_an_error() -> None:
     reader = read_documents(iter(["a"]))
     assert len(list(reader)) == 1
-    with pytest.raises(DataError, match="only once"):
+    with pytest.raises(DataError, match="only be read once"):
         iter(reader)
-    with pytest.raises(DataError, match="only once"):
+    with pytest.raises(DataError, match="only be read once"):
         reader.with_options(limit=1)
 
 

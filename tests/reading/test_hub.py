@@ -78,5 +78,5 @@ def test_hub_errors(monkeypatch: pytest.MonkeyPatch) -> None:
         raise ConnectionError("gone")
 
     monkeypatch.setattr(datasets, "load_dataset", lambda *a, **k: datasets.IterableDataset.from_generator(rows))
-    with pytest.raises(DataError, match=r"hub:owner/name .*gone.*; 0 documents had"):
+    with pytest.raises(DataError, match=r"hub:owner/name .*gone.*, after 0 documents had"):
         texts("hub:owner/name")

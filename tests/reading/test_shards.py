@@ -80,7 +80,7 @@ def test_broken_shard_is_named_after_earlier_ones_are_read(folder: Path) -> None
     assert "\n" not in str(raised.value)
     assert len(read) == ROWS
     pq.write_table(pa.table({"body": ["Text."]}), folder / "1.parquet")
-    with pytest.raises(DataError, match=r"1\.parquet has other columns than the first"):
+    with pytest.raises(DataError, match=r"1\.parquet has columns that differ from the first file's"):
         list(ShardReader(shards, [1]))
 
 
@@ -105,7 +105,7 @@ def test_text_in_a_struct(tmp_path: Path) -> None:
         ("/nowhere/a.parquet", {}, "There is no file or folder '/nowhere/a.parquet'"),
         ("nosuch://bucket/a.parquet", {}, "cannot be opened (ValueError: Protocol not known"),
         ("hub:owner/name", {}, "hub:owner/name cannot be loaded from the Hub"),
-        (["a", 5], {}, "A list cannot be read as a stream. A stream is read from parquet files"),
+        (["a", 5], {}, "A list cannot be read as a stream. A stream can be parquet files"),
     ],
 )
 def test_unreadable_stream_sources_are_refused(

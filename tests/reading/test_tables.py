@@ -181,7 +181,7 @@ def test_odd_data_frames() -> None:
     twice = pandas.DataFrame([["a", "b"]], columns=["text", "text"])
     assert texts(twice, text_column="text_2") == ["b"]
     polars = pytest.importorskip("polars")
-    with pytest.raises(DataError, match=r"collect a LazyFrame"):
+    with pytest.raises(DataError, match=r"for a LazyFrame, call collect"):
         read_documents(polars.DataFrame({"text": ["a"]}).lazy())
 
 

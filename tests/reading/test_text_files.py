@@ -29,7 +29,7 @@ def test_broken_file_error_counts_documents_read_before(tmp_path: Path, suffix: 
     with pytest.raises(DataError, match=rf"c{suffix} is truncated.*documents? had") as error:
         read.extend(document.text for document in reader)
     count = reader.report.documents
-    assert f"; {count:,} document" in str(error.value)
+    assert f", after {count:,} document" in str(error.value)
     assert not isinstance(error.value, EmptyCorpusError)
     assert not reader.report.finished
     assert count > (1000 if how == "truncated" else -1)

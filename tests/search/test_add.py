@@ -120,7 +120,7 @@ def test_sync_keeps_unusable_rows_with_known_ids(model: SentenceTransformer, tmp
     report = index.add(write(first), sync=True)
     assert (report.kept, len(index)) == ([], 1)
     assert [hit.id for hit in index.search("Ba bun b.")] == ["a"]
-    with pytest.raises(ConfigurationError, match="Only part"):
+    with pytest.raises(ConfigurationError, match="leaves documents unread"):
         index.add(read_documents([first["text"]], limit=1), sync=True)
 
 
@@ -155,7 +155,7 @@ def test_several_devices_encode_before_one_process_writes(
         assert one[:5] == other[:5]
         np.testing.assert_allclose(one[5], other[5], atol=2e-4)  # rounded to four digits
     assert not (tmp_path / "made" / VECTORS_FOLDER).exists()
-    with pytest.raises(DataError, match="only once"):
+    with pytest.raises(DataError, match="only be read once"):
         made.add((one for one in corpus), device=["cpu", "cpu"])
 
 

@@ -36,7 +36,7 @@ from simlte_st.search import Index, store
     ],
 )
 def test_invalid_filters_are_refused(index: Index, corpus: list[Document], where: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"columns: id, year, kind\.") as told:
+    with pytest.raises(ConfigurationError, match=r"columns are: id, year, kind\.") as told:
         index.search(corpus[0].text, where=where)
     assert repr(where) in str(told.value)
     assert len(index) == 10
@@ -149,7 +149,7 @@ def test_index_loads_its_model_by_name(
     Index.create(tmp_path / "named", place).add(corpus)
     assert Index.open(tmp_path / "named").search(corpus[4].text, top_k=1)[0].id == "d4"
     place.rename(tmp_path / "moved")
-    with pytest.raises(ModelError, match=r"model of .*named: .*model="):
+    with pytest.raises(ModelError, match=r"named uses this model: .*model="):
         Index.open(tmp_path / "named").search("ba bun")
     assert Index.open(tmp_path / "named", tmp_path / "moved").search(corpus[4].text, top_k=1)[0].id == "d4"
 
@@ -161,7 +161,7 @@ def test_model_with_dot_similarity_gives_a_warning(
     Index.create(tmp_path / "index", model)
     model.append(Normalize())
     Index.create(tmp_path / "unit", model)
-    assert caplog.text.count("The model compares vectors by dot, but an index ranks by cosine.") == 1
+    assert caplog.text.count("The model's similarity is dot, but an index ranks by cosine.") == 1
 
 
 def test_create_does_not_replace_existing_folders(index: Index, model: SentenceTransformer, tmp_path: Path) -> None:

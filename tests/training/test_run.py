@@ -134,7 +134,7 @@ def test_foreign_files_are_never_removed(tmp_path: Path) -> None:
         assert (tmp_path / f"{name}.run" / file).exists()
     (tmp_path / "b.trained").mkdir()
     (tmp_path / "b.trained" / "thesis.txt").write_text("years")
-    with pytest.raises(ConfigurationError, match=r"b\.trained is not replaced"):
+    with pytest.raises(ConfigurationError, match=r"b\.trained is not a model"):
         opened(tmp_path / "b", overwrite=True)
 
 

@@ -174,7 +174,7 @@ def test_short_base_is_converted_to_read_long_documents(
     with caplog.at_level("INFO", "simlte_st"):
         result = train(long, tmp_path / "m", base=bert_path, preset="docsplit-longformer", max_length=400, **LONG)
     assert "converted to read 400 tokens" in caplog.text
-    assert "MLM head: the checkpoint's" in caplog.text
+    assert "Using the checkpoint's MLM head" in caplog.text
     assert result.truncation.cut_texts == 0
     model = SentenceTransformer(str(tmp_path / "m"), device="cpu")
     assert model.max_seq_length == 400

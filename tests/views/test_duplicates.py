@@ -191,7 +191,7 @@ def test_dedupe_keeps_the_first_of_each_group(tmp_path: Path) -> None:
 def test_unwritable_output_is_reported_first(tmp_path: Path) -> None:
     source = tmp_path / "kept.jsonl"
     source.write_text('{"text": "a b c"}\n')
-    with pytest.raises(ConfigurationError, match="holds the documents"):
+    with pytest.raises(ConfigurationError, match="would overwrite the input documents"):
         dedupe(source, source, overwrite=True)
     (tmp_path / "other.removed.jsonl").write_text("mine")
     with pytest.raises(ConfigurationError, match=r"other\.removed\.jsonl already exists"):
@@ -207,8 +207,8 @@ class Turning(list[str]):
 
 
 def test_changing_source_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="changed while"):
+    with pytest.raises(DataError, match="changed while it was being read"):
         dedupe(Turning(FEW), tmp_path / "kept.jsonl")
-    with pytest.raises(DataError, match="only once"):
+    with pytest.raises(DataError, match="only be read once"):
         dedupe(iter(FEW), tmp_path / "kept.jsonl")
     assert list(tmp_path.iterdir()) == []

@@ -177,7 +177,7 @@ def test_too_short_documents_are_reported(caplog: pytest.LogCaptureFixture) -> N
         assert len(examples_of(["Ba bei. Bo.", "Word", "One sentence"])) == 2
         assert len(examples_of(["Ba bei. Bo.", "Word", "One sentence"], view=InverseCloze())) == 1
     told = [record.getMessage() for record in caplog.records if "too short" in record.getMessage()]
-    assert [message.split()[0] for message in told] == ["1", "2"]
+    assert [message.split()[2] for message in told] == ["1", "2"]
 
 
 def test_fit_trains_on_views_of_every_epoch(

@@ -1,4 +1,4 @@
-"""File formats by suffix. To add one, write a function and a line in :data:`FORMATS`."""
+"""File formats by suffix. To add a format, write a function that reads it and add a line to :data:`FORMATS`."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from simlte_st.reading.text_files import COMPRESSED, open_bytes, read_markdown, 
 class TextFormat:
     """A format with one document per file.
 
-    ``read_file`` returns the text of a file. It raises ``BadTextError`` with the reason if there is no text,
-    ``OSError``, or any error of a library for a damaged file.
+    ``read_file`` returns the text of a file. It raises ``BadTextError`` with the reason if there is no text, and
+    ``OSError`` or any library's error if the file is damaged.
     """
 
     suffixes: tuple[str, ...]  # in lower case
     read_file: Callable[[Path, Reading], str | Mail]
-    libraries: tuple[str, ...] = ()  # modules that the extra ``documents`` installs
+    libraries: tuple[str, ...] = ()  # modules that the "documents" extra installs
 
     def check_library(self) -> None:
         """Raise :class:`MissingExtraError` if a library is not installed."""
@@ -35,13 +35,13 @@ class TextFormat:
             check_installed(library, EXTRA, f"reading {self.suffixes[0]} files")
 
     def row(self, path: Path, name: str, reading: Reading) -> Row | Skip:
-        """Read a file as a row, or as a skip with the reason."""
+        """Return a file as a row, or as a skip that gives the reason."""
         try:
             if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe may never end
                 raise BadTextError("pipe, socket or device")
             self.check_library()
             content = self.read_file(path, reading)
-        except Exception as error:  # libraries raise all kinds of errors for damaged files
+        except Exception as error:  # libraries raise errors of every class for damaged files
             return make_skip(error, name, name)
         text, columns = (content, {}) if isinstance(content, str) else (content.text, content.columns)
         columns = {**folder_columns(path), **columns}
@@ -55,7 +55,7 @@ class TableFormat:
 
     suffixes: tuple[str, ...]  # in lower case
     open: Callable[[Path, Reading], Table]
-    count_rows: Callable[[Path], int | None] = lambda path: None  # if counting costs nothing
+    count_rows: Callable[[Path], int | None] = lambda path: None  # if counting is cheap
 
 
 PLAIN_TEXT = TextFormat((".txt",), read_text)
@@ -86,14 +86,14 @@ _TEXT_SUFFIXES = [suffix for suffix, file_format in _BY_SUFFIX.items() if isinst
 _TABLE_SUFFIXES = [suffix for suffix, file_format in _BY_SUFFIX.items() if isinstance(file_format, TableFormat)]
 
 DESCRIPTION = (
-    f"a folder with one document per file ({', '.join(_TEXT_SUFFIXES)}), one such file, or any other text file; "
-    f"a table ({', '.join(_TABLE_SUFFIXES)}; except for parquet also followed by {' or '.join(COMPRESSED)})"
+    f"a folder with one document per file ({', '.join(_TEXT_SUFFIXES)}), a single such file, or any other text file; "
+    f"a table ({', '.join(_TABLE_SUFFIXES)}; all except parquet may end in {' or '.join(COMPRESSED)})"
 )
-"""Description of all formats for messages and ``--help``."""
+"""Description of all formats, for messages and ``--help``."""
 
 
 def format_by_suffix(path: Path) -> TextFormat | TableFormat | None:
-    """Return a file's format by its suffix, which ``.gz`` or ``.zst`` may follow; None if unknown."""
+    """Return a file's format by its suffix, ignoring a final ``.gz`` or ``.zst``; None if unknown."""
     suffixes = [suffix.strip().lower() for suffix in path.suffixes]
     if not suffixes or suffixes[-1] not in COMPRESSED:
         return _BY_SUFFIX.get("".join(suffixes[-1:]))
@@ -103,7 +103,7 @@ def format_by_suffix(path: Path) -> TextFormat | TableFormat | None:
 
 
 def find_format(path: Path, mails: bool) -> TextFormat | TableFormat | None:
-    """Return a file's format by its suffix; with ``mails``, plain text and unknown files may be e-mails."""
+    """Return a file's format by its suffix; with ``mails``, text files and files of unknown format may be e-mails."""
     file_format = format_by_suffix(path)
     return MAIL if mails and file_format in (None, PLAIN_TEXT) and is_mail(path) else file_format
 

@@ -1,4 +1,4 @@
-"""Read HTML as browsers do: parse it with selectolax, decode it with webencodings."""
+"""Read HTML as browsers do, decoding it with webencodings and parsing it with selectolax."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 _SPACE = re.compile(r"[ \t\n\f\r]{2,}|[\t\n\f\r]")  # anything but a single space
 _LABEL = re.compile(rb"""<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}["']?\s{0,9}([\w.:-]{1,40})""", re.IGNORECASE)
 _XML_LABEL = re.compile(rb"""\s*<\?xml[^>]{0,200}?encoding\s{0,9}=\s{0,9}["']([\w.:-]{1,40})""")
-_LABEL_BYTES = 1024  # the standard requires the label within these first bytes
-_PYTHON_NAMES = {"gbk": "gb18030", "utf-16le": "utf-8", "utf-16be": "utf-8"}  # as in the standard
+_LABEL_BYTES = 1024  # the standard requires the encoding label within the first 1,024 bytes
+_PYTHON_NAMES = {"gbk": "gb18030", "utf-16le": "utf-8", "utf-16be": "utf-8"}  # as the standard prescribes
 _SELF_CLOSED = re.compile(r"<(?!(?:br|hr|img|input|meta|link|col|area|base|wbr)\b)([a-zA-Z][\w:-]*)((?:\s[^<>]*)?)/>")
 
 _TAG = re.compile(
@@ -30,7 +30,7 @@ _UNSEEN = frozenset((
     "head", "title", "script", "style", "template", "noscript", "iframe", "noembed", "noframes", "datalist", "rp",
     "select", "audio", "video", "canvas", "svg", "annotation", "annotation-xml", "nav", "menu", "footer",
 ))  # fmt: skip
-_UNSEEN_ROLES = frozenset(("navigation", "menu", "menubar", "contentinfo"))  # ARIA's nav, menus and footer
+_UNSEEN_ROLES = frozenset(("navigation", "menu", "menubar", "contentinfo"))  # ARIA roles of menus and footers
 _VERBATIM = frozenset(("pre", "textarea", "listing", "xmp", "plaintext"))
 _BLOCKS = (
     "address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "dialog", "dir", "div",
@@ -39,10 +39,10 @@ _BLOCKS = (
     "pre", "search", "section", "summary", "table", "tr", "ul", "xmp",
 )  # fmt: skip
 _BREAKS = {**dict.fromkeys(_BLOCKS, "\n\n"), **dict.fromkeys(("td", "th", "button", "textarea", "object"), " ")}
-"""The break before and after the text of a tag."""
+"""Break before and after an element's text, by tag."""
 _HIDING_STYLE = re.compile(r"(?:^|[;\s])display\s*:\s*none\b", re.IGNORECASE)
 
-# Elements without an end tag, which never nest deeply.
+# Void elements, which have no end tag and so never nest deeply.
 _SHALLOW = frozenset((
     "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr", "p",
     "li", "dt", "dd", "option", "td", "th", "tr",
@@ -54,31 +54,31 @@ _TOKEN = re.compile(
 )
 _NAME = re.compile(r"<(/?)([a-z][^\s/>]*)", re.IGNORECASE)
 _LONG_TAG = re.compile(r"<[a-z][^<>]{100000}", re.IGNORECASE)
-_MAX_STEPS = 50_000_000  # half a second
+_MAX_STEPS = 50_000_000  # takes about half a second
 
 
 def has_tags(text: str) -> bool:
-    """Return whether a text has more than one HTML tag near its beginning."""
+    """Return whether a text has at least two HTML tags near its beginning."""
     return len(_TAG.findall(text, 0, _BEGINNING)) > 1
 
 
 def read_html(path: Path, reading: Reading) -> str:
     """Return the text that a browser shows, without navigation; block elements become paragraphs.
 
-    Scripts, styles, templates, drawings, drop-down lists, ``nav``, ``menu`` and ``footer`` are ignored, and so are
-    elements with ``hidden``, ``display: none`` or the role of a menu. Style sheets are not evaluated.
+    Scripts, styles, templates, drawings, drop-down lists, ``nav``, ``menu`` and ``footer`` are ignored, as are elements
+    with ``hidden``, ``display: none`` or a navigation or menu role. Style sheets are not evaluated.
     """
     data = read_whole(path, reading)
     return page_text(data, reading.encoding, xml=data.lstrip().startswith(b"<?xml") or path.suffix.lower() == ".xhtml")
 
 
 def page_text(data: bytes, encoding: str, xml: bool = False, mend: bool = False) -> str:
-    """Return the text of a page; ``encoding`` is used if the page declares none."""
+    """Return the text of a page, decoded with ``encoding`` unless the page declares one."""
     return html_text(_decode(data, encoding, mend), xml)
 
 
 def html_text(text: str, xml: bool = False) -> str:
-    """Return the text of a page, see :func:`read_html`; if parsing would take too long, only remove the tags."""
+    """Return a page's text, as in :func:`read_html`; if parsing would take too long, only strip the tags."""
     from selectolax.lexbor import LexborHTMLParser
 
     if xml:
@@ -90,7 +90,7 @@ def html_text(text: str, xml: bool = False) -> str:
 
 
 def _parts(root: LexborNode) -> Iterator[str]:
-    """Yield the texts and breaks of a tree, without recursion, as pages may be deep."""
+    """Yield the texts and breaks in a tree, without recursion, because pages may be deeply nested."""
     node, verbatim = root, 0
     parents: list[LexborNode] = []
     while True:
@@ -121,11 +121,11 @@ def _is_hidden(node: LexborNode) -> bool:
     attributes = node.attributes
     unseen = "hidden" in attributes or (attributes.get("role") or "").lower() in _UNSEEN_ROLES
     hidden = unseen or _HIDING_STYLE.search(attributes.get("style") or "") is not None
-    return hidden and node.tag not in ("html", "body")  # scripts show these when the page has loaded
+    return hidden and node.tag not in ("html", "body")  # a script reveals these once the page has loaded
 
 
 def _decode(data: bytes, encoding: str, mend: bool) -> str:
-    """Decode a page in the encoding that it declares, by default in ``encoding``."""
+    """Decode a page with the encoding that it declares, or else with ``encoding``."""
     import webencodings
 
     label = _LABEL.search(data[:_LABEL_BYTES]) or _XML_LABEL.match(data[:_LABEL_BYTES])
@@ -138,8 +138,8 @@ def _decode(data: bytes, encoding: str, mend: bool) -> str:
 def _takes_long(page: str) -> bool:
     """Estimate whether parsing a page takes quadratic time or memory.
 
-    Parsers search all open elements at most tags, reopen unclosed ``<font>`` tags in every paragraph, and compare each
-    attribute of a tag with all others.
+    At most tags, parsers search all open elements; they also reopen unclosed ``<font>`` tags in every paragraph and
+    compare each attribute of a tag with all others.
     """
     open_tags: Counter[str] = Counter()
     depth = steps = 0

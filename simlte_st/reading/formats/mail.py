@@ -27,26 +27,26 @@ from simlte_st.reading.text_files import decode_text, open_bytes, read_whole, ti
 NO_MAIL = "not an e-mail"
 
 COLUMNS = ("id", "text", "subject", "sender", "recipients", "date")
-"""Columns of a mailbox; a single e-mail has only ``subject`` and those after it."""
+"""Columns of a mailbox; a single e-mail only has those from ``subject`` on."""
 
-_BEGINNING = 1 << 16  # bytes searched for headers; mail servers add long ones before the sender
-_MAX_HEADER = 20_000  # characters; parsing takes quadratic time
-_PIECE = 1 << 16  # maximum number of bytes of a line to read at a time
+_BEGINNING = 1 << 16  # bytes searched for headers; mail servers put long headers before the sender
+_MAX_HEADER = 20_000  # characters; parsing a header takes quadratic time
+_PIECE = 1 << 16  # maximum number of bytes to read from a line at a time
 _HEADER = re.compile(r"([A-Za-z][\w-]*):|[ \t]|>?From ")
 _SENT = frozenset(("subject", "date", "message-id", "received", "to", "newsgroups", "return-path"))
-_ENVELOPE = re.compile(rb"From [^\r\n]{0,300}\d\d:\d\d[^\r\n]{0,300}\r?\n")  # the line before each e-mail of a mailbox
+_ENVELOPE = re.compile(rb"From [^\r\n]{0,300}\d\d:\d\d[^\r\n]{0,300}\r?\n")  # the line before each e-mail in a mailbox
 _STUFFED = re.compile(rb"^>(>*From )", re.MULTILINE)
 _NARROW = frozenset(("", "ascii", "us-ascii", "iso-8859-1", "latin-1", "unknown-8bit", "x-unknown"))
 _NO_TEXT = frozenset(("message/delivery-status", "message/disposition-notification", "text/rfc822-headers"))
 
 _SIGNATURES = ("--", "-- ")
-_ORIGINAL = re.compile(r"-{3,}[^-].*-{3,}|_{20,}")  # above the original e-mail in replies by Outlook and others
+_ORIGINAL = re.compile(r"-{3,}[^-].*-{3,}|_{20,}")  # above the original e-mail in replies from Outlook and others
 _ORIGINAL_HEADER = re.compile(r"[^\s:>][^:]{0,20}: ")  # in any language
 _INTRODUCTION = 3  # maximum number of lines that introduce a quote
 
 
 class Mail(NamedTuple):
-    """An e-mail: its id, its text with the subject, and its columns."""
+    """An e-mail's id, text (with the subject) and columns."""
 
     id: str | None
     text: str
@@ -55,11 +55,11 @@ class Mail(NamedTuple):
 
 class _RawHeaders(email.policy.Compat32):
     def header_fetch_parse(self, name: str, value: str) -> str:
-        return value[:_MAX_HEADER]  # not a Header, which loses non-ASCII bytes
+        return value[:_MAX_HEADER]  # a string, because a Header object loses non-ASCII bytes
 
 
 def looks_like_mail(start: str | bytes) -> bool:
-    """Return whether a text begins with e-mail headers: a sender, and a subject, date or recipient."""
+    """Return whether a text begins with e-mail headers: a sender and a subject, date or recipient."""
     if isinstance(start, bytes):
         start = start[:_BEGINNING].decode("latin-1").removeprefix("\xef\xbb\xbf")
     names = set()
@@ -82,9 +82,9 @@ def is_mail(path: Path) -> bool:
 
 
 def read_eml(path: Path, reading: Reading) -> Mail:
-    """Return the subject and text of an e-mail; HTML is used if there is no plain text.
+    """Return an e-mail with its subject and text, or its HTML if there is no plain text.
 
-    Attached e-mails are read too; other attachments are not.
+    Attached e-mails are included; other attachments are not.
     """
     return read_mail(read_whole(path, reading), reading)
 
@@ -93,13 +93,13 @@ def read_mail(data: bytes, reading: Reading) -> Mail:
     """Parse an e-mail.
 
     Raises:
-        BadTextError: It is encrypted, has no headers or cannot be decoded.
+        BadTextError: The e-mail is encrypted, has no headers or cannot be decoded.
     """
     data = data.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n")
     message = email.message_from_bytes(data, policy=_RawHeaders())
     if not message.keys():
         raise BadTextError(NO_MAIL, "it has no headers")
-    body = _part_text(message, reading).replace("\ufffd", "\udcff")  # the reader replaces and counts these
+    body = _part_text(message, reading).replace("\ufffd", "\udcff")  # to be counted and replaced by the reader
     if reading.drop_quotes:
         body = without_quotes(body)
     subject, sender, recipients = (_header_text(message, name) or None for name in ("subject", "from", "to"))
@@ -109,7 +109,7 @@ def read_mail(data: bytes, reading: Reading) -> Mail:
 
 
 def _header_text(message: Message, name: str) -> str:
-    """Return a header; leave it undecoded if its encoding is unknown."""
+    """Return a header, left undecoded if its encoding is unknown."""
     raw = message.get(name, "").encode("utf-8", "surrogateescape")
     try:
         text = str(make_header(decode_header(decode_text(raw, "cp1252"))))
@@ -127,7 +127,7 @@ def _date(message: Message) -> datetime | None:
 
 
 def _part_text(part: Message, reading: Reading) -> str:
-    """Return the text of a part of an e-mail; attachments have none."""
+    """Return the text of a part of an e-mail; empty for attachments."""
     kind = part.get_content_type()
     if kind == "multipart/encrypted" or (kind.endswith("pkcs7-mime") and "signed" not in part.get("content-type", "")):
         raise BadTextError(ENCRYPTED, kind)
@@ -138,37 +138,37 @@ def _part_text(part: Message, reading: Reading) -> str:
         texts = [_part_text(subpart, reading) for subpart in parts]
         if kind == "message/rfc822":
             texts = [_header_text(subpart, "subject") for subpart in parts] + texts
-        elif kind == "multipart/alternative":  # the last is the richest, but plain text needs no conversion
+        elif kind == "multipart/alternative":  # the last part is the richest, but plain text needs no conversion
             pairs = [(subpart, text) for subpart, text in zip(parts, texts, strict=True) if text.strip()]
             plain = [text for subpart, text in pairs if subpart.get_content_type() == "text/plain"]
             texts = plain[:1] or [text for _, text in pairs[-1:]]
         return "\n\n".join(text for text in texts if text.strip())
-    if kind.startswith("multipart/"):  # a message without parts
+    if kind.startswith("multipart/"):  # a multipart message without parts
         kind = "text/plain"
     if part.get_content_disposition() == "attachment" or kind not in ("text/plain", "text/html"):
         return ""
     payload = part.get_payload(decode=True)
     data, declared = payload if isinstance(payload, bytes) else b"", _declared_charset(part)
-    # As in browsers, ASCII and Latin-1 mean Windows-1252.
+    # As in browsers, text declared as ASCII or Latin-1 is decoded as Windows-1252.
     charset = declared or ("cp1252" if reading.encoding == Reading.encoding else reading.encoding)
     if kind == "text/plain":
         text = decode_text(data, charset, mend=True).strip()
         if not text[:15].lower().startswith(("<html", "<!doctype html")):
             return text
-    check_installed("selectolax", EXTRA, "reading HTML in e-mails")  # HTML may be declared as plain text
+    check_installed("selectolax", EXTRA, "reading HTML in e-mails")  # may be declared as plain text
     return html_text(decode_text(data, charset, True)) if declared else page_text(data, charset, mend=True)
 
 
 def _declared_charset(part: Message) -> str | None:
-    """Return a part's declared encoding, if it is known and not just Latin-1 or ASCII."""
+    """Return a part's declared encoding, unless it is unknown, Latin-1 or ASCII."""
     charset = part.get_content_charset("").lower()
-    if charset in ("gb2312", "gbk"):  # mail with these labels is usually gb18030
+    if charset in ("gb2312", "gbk"):  # e-mails with these labels are usually gb18030
         return "gb18030"
     return charset if charset not in _NARROW and is_encoding(charset) else None
 
 
 def without_quotes(text: str) -> str:
-    """Return the text of an e-mail without quotes, their introductions, and the signature."""
+    """Return the text of an e-mail without quotes, their introductory lines and the signature."""
     message: list[str] = []
     lines, in_quote = text.split("\n"), False
     for index, line in enumerate(lines):
@@ -184,7 +184,7 @@ def without_quotes(text: str) -> str:
 
 
 def _remove_introduction(lines: list[str]) -> None:
-    """Remove the lines before a quote that end in a colon, such as "On Monday A wrote:"."""
+    """Remove the lines that introduce a quote and end in a colon, such as "On Monday A wrote:"."""
     end = len(lines)
     while end and not lines[end - 1].strip():
         end -= 1
@@ -197,11 +197,11 @@ def _remove_introduction(lines: list[str]) -> None:
 
 
 def open_mbox(path: Path, reading: Reading) -> Table:
-    """Open a mailbox; ids are the message ids."""
+    """Open a mailbox, with message ids as ids."""
     with open_bytes(path) as stream:
         start = stream.read(_BEGINNING)
     if start.strip() and not _ENVELOPE.match(start.lstrip(b"\r\n")):
-        raise DataError(f'{path} is not a mailbox: it should begin with "From SENDER DATE". Name a single e-mail .eml.')
+        raise DataError(f'{path} is not a mailbox: it should begin with "From SENDER DATE". Use .eml for one e-mail.')
     strings = [name for name in COLUMNS if name != "date"]
     return Table(str(path), COLUMNS, strings, functools.partial(_rows, path, reading), {"date": "dates"})
 
@@ -219,7 +219,7 @@ def _rows(path: Path, reading: Reading, columns: Sequence[str]) -> Iterator[RawR
 
 
 def _mails(path: Path, max_bytes: int) -> Iterator[bytes]:
-    """Yield the e-mails of a mailbox, without their envelope lines; truncate those that are too long."""
+    """Yield the e-mails in a mailbox without their envelope lines, truncating any that are too long."""
     with open_bytes(path) as stream:
         mail = bytearray()
         in_mail, after_blank, at_line_start = False, True, True

@@ -1,4 +1,4 @@
-"""Read office documents, books and XML: DOCX, ODT, EPUB and XML with lxml, RTF with striprtf, PDF with pypdf."""
+"""Read office documents, books and XML: lxml reads DOCX, ODT, EPUB and XML; striprtf RTF; pypdf PDF."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ if TYPE_CHECKING:
 UNPACKS = "unpacks to far more than text would"
 NO_TEXT = "without text (scanned?)"
 
-_MAX_UNPACKED = 20_000_000  # bytes, or 100 times the file size; the tree takes 30 times as much
-_COMPOUND_FILE = bytes.fromhex("d0cf11e0a1b11ae1")  # the container of an encrypted document
+_MAX_UNPACKED = 20_000_000  # bytes, or 100 times the file size; the parsed tree takes 30 times as much memory
+_COMPOUND_FILE = bytes.fromhex("d0cf11e0a1b11ae1")  # signature of the container of encrypted documents
 
 _WORD_PARTS = (re.compile(r"word/document\d*\.xml"), re.compile(r"word/(?:foot|end)notes\d*\.xml"))
 _WORD_BREAKS = {"br": "\n", "cr": "\n", "tab": " ", "noBreakHyphen": "-"}
-_WORD_UNREAD = frozenset(("moveFrom", "Fallback"))  # the original position of moved text, and copies for old readers
+_WORD_UNREAD = frozenset(("moveFrom", "Fallback"))  # moved text where it was, and duplicates for old readers
 _ODT_BREAKS = {"line-break": "\n", "s": " ", "tab": " "}
 _ODT_UNREAD = frozenset(("tracked-changes", "annotation", "note-citation", "forms"))
-_XML_UNREAD = frozenset((  # not prose in JATS and TEI: metadata, references, formulas
+_XML_UNREAD = frozenset((  # elements of JATS and TEI that are not prose: metadata, references, formulas
     "journal-meta", "contrib-group", "aff", "article-id", "pub-date", "history", "permissions", "funding-group",
     "ref-list", "math", "tex-math", "encodingDesc", "publicationStmt", "sourceDesc", "revisionDesc", "listBibl",
 ))  # fmt: skip
 _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 _PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml")
-_PICTURE = re.compile(r"[0-9a-fA-F\r\n]{2000,}")  # a picture in RTF, as hexadecimal digits
+_PICTURE = re.compile(r"[0-9a-fA-F\r\n]{2000,}")  # a picture in RTF, in hexadecimal digits
 
 _LIGATURE = re.compile("[\ufb00-\ufb4f\ufb50-\ufdff\ufe70-\ufefc]")  # including Arabic presentation forms
 _SIGN = r"[\p{L}\p{M}\p{N}]"
 _TORN = regex.compile(rf"({_SIGN}+)([-\u2010\xad])[ \t]*\n[ \t]*({_SIGN}+)")
 _WHOLE_WORD = regex.compile(rf"{_SIGN}+(?:[-\u2010]{_SIGN}+)*+(?![-\u2010\xad])")
 _NUMBER = regex.compile(r"\p{N}")
-# Words that usually begin a compound when a hyphen follows at the end of a line.
+# Words that, before a hyphen at the end of a line, usually begin a compound.
 _FIRST_OF_TWO = frozenset((
     "cross", "decision", "double", "end", "first", "five", "four", "full", "half", "hand", "hard", "high", "human",
     "large", "last", "left", "light", "long", "low", "machine", "mid", "multi", "near", "new", "non", "off", "one",
@@ -57,7 +57,7 @@ _FIRST_OF_TWO = frozenset((
 
 
 def read_docx(path: Path, reading: Reading) -> str:
-    """Return the text with tracked changes accepted: paragraphs in order, then footnotes and endnotes.
+    """Return the text with tracked changes accepted: the paragraphs in order, then footnotes and endnotes.
 
     Hidden text, comments, headers and footers are not read.
     """
@@ -84,9 +84,9 @@ def read_odt(path: Path, reading: Reading) -> str:
 
 
 def read_epub(path: Path, reading: Reading) -> str:
-    """Return the pages of a book in reading order, read as HTML, without the table of contents."""
+    """Return the text of a book's pages in reading order, without the table of contents."""
     with _open_zip(path) as archive:
-        # In any namespace, as versions of the format differ.
+        # In any namespace, because it differs between versions of the format.
         name = next(_parse_xml(archive.read("META-INF/container.xml")).iter("{*}rootfile")).get("full-path", "")
         package = _parse_xml(archive.read(name))
         items = {item.get("id"): item for item in package.iter("{*}item")}
@@ -103,8 +103,8 @@ def read_epub(path: Path, reading: Reading) -> str:
 def read_xml(path: Path, reading: Reading) -> str:
     """Return the text of an XML file, such as JATS, TEI, ALTO or PAGE, without tags.
 
-    Elements mixed with text are inline; others become paragraphs. Bibliographic front matter, references and formulas
-    are not read.
+    Elements mixed with text are treated as inline; others become paragraphs. Bibliographic front matter, references and
+    formulas are not read.
     """
     data = read_whole(path, reading)
     root = _parse_xml(data)
@@ -114,8 +114,8 @@ def read_xml(path: Path, reading: Reading) -> str:
         return text
     originals = "local-name()='choice']/*[contains(' sic orig abbr ', concat(' ', local-name(), ' '))"
     for node in root.xpath(f"//*[@break='no'] | //*[{originals}]"):
-        node.tag = "math"  # unread: TEI has breaks inside words, and the original beside the corrected form
-    mixed = set(root.xpath("//*[text()[normalize-space()] or local-name()='choice']"))  # elements with inline ones
+        node.tag = "math"  # skip these: TEI has breaks inside words, and the original beside the corrected form
+    mixed = set(root.xpath("//*[text()[normalize-space()] or local-name()='choice']"))  # elements with inline children
     for node in root.iter("*"):
         if node.getparent() not in mixed and node.tag.rpartition("}")[2] not in _XML_UNREAD:
             node.tag = "p"
@@ -126,11 +126,11 @@ def read_xml(path: Path, reading: Reading) -> str:
 
 
 def _scanned_text(root: etree._Element) -> Iterator[str]:
-    """Yield the text of ALTO, where words are attributes, or of PAGE, where lines repeat their words."""
+    """Yield the text of ALTO, which stores words in attributes, or PAGE, whose lines repeat their words."""
     for block in root.iter("{*}TextBlock"):
         yield "\n\n"
         for word in block.iter("{*}String"):
-            if word.get("SUBS_TYPE") != "HypPart2":  # the first half has the whole word
+            if word.get("SUBS_TYPE") != "HypPart2":  # the first half contains the whole word
                 yield word.get("SUBS_CONTENT") or word.get("CONTENT", "")
             if word.getnext() is None or not word.getnext().tag.endswith("HYP"):
                 yield " "
@@ -141,25 +141,25 @@ def _scanned_text(root: etree._Element) -> Iterator[str]:
 
 
 def read_rtf(path: Path, reading: Reading) -> str:
-    """Return the text; each paragraph is a line."""
+    """Return the text, with one paragraph per line."""
     from striprtf.striprtf import rtf_to_text
 
     data = read_whole(path, reading)
     if not data.lstrip().startswith(b"{\\rtf"):
         raise BadTextError(DAMAGED, "it does not begin with {\\rtf")
     text = rtf_to_text(_PICTURE.sub("", data.decode("latin-1")), errors="replace")
-    # RTF writes characters beyond the basic plane as surrogate pairs.
+    # RTF encodes characters beyond the basic plane as surrogate pairs.
     return tidy_lines(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
 
 
 @contextlib.contextmanager
 def _open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
-    """Open an archive; raise ``BadTextError`` if it is encrypted or unpacks to far more than text would."""
+    """Open a ZIP archive; raise ``BadTextError`` if it is encrypted or unpacks to far more than text would."""
     with path.open("rb") as stream:
         if stream.read(8) == _COMPOUND_FILE:
             raise BadTextError(ENCRYPTED, "it needs a password, or is an old .doc file")
         with zipfile.ZipFile(stream) as archive:
-            # Reading stops at the sizes in the archive's directory.
+            # The sizes in the archive's directory can be trusted: reading stops there.
             size, unpacked = path.stat().st_size, sum(part.file_size for part in archive.infolist())
             if unpacked > max(_MAX_UNPACKED, 100 * size):
                 raise BadTextError(UNPACKS, f"to {unpacked:,} bytes from {size:,}")
@@ -175,13 +175,13 @@ def _parse_xml(data: bytes) -> etree._Element:
 
 
 def _pieces(root: etree._Element, breaks: dict[str, str], unread: Collection[str], text_tag: str = "") -> Iterator[str]:
-    """Yield the texts and breaks of a tree, without recursion, as trees may be deep.
+    """Yield the texts and breaks in a tree, without recursion, because trees may be deep.
 
     Args:
         root: The root element.
-        breaks: The text of empty elements, by tag.
+        breaks: The text that stands for an empty element, by tag.
         unread: Tags of elements to leave out.
-        text_tag: The only tag with text (default: all tags, and the texts after elements).
+        text_tag: The only tag whose text is read (default: all tags, and the text after each element).
     """
     from lxml import etree
 
@@ -199,19 +199,19 @@ def _pieces(root: etree._Element, breaks: dict[str, str], unread: Collection[str
         text = node.text if starts else node.tail
         if text_tag and not (starts and name == text_tag):
             text = ""
-        text = text if name else html.unescape(text or "")  # an unresolved entity, possibly one of HTML
+        text = text if name else html.unescape(text or "")  # an unresolved entity, possibly an HTML one
         if text and (starts or node is not root):
             yield " ".join(f"|{text}|".split())[1:-1]
 
 
 def read_pdf(path: Path, reading: Reading) -> str:
-    """Return the text of all pages, joined, as sentences may continue on the next page.
+    """Return the text of all pages, joined, because sentences may continue on the next page.
 
-    Ligatures become letters, and words hyphenated at line ends are joined.
+    Ligatures are replaced by letters, and words hyphenated at line ends are joined.
     """
     import pypdf
 
-    # pypdf warns about repairs; unreadable files are reported here.
+    # Silence pypdf's warnings about repairs; unreadable files are reported here.
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)
     pages: list[str] = []
     characters = 0
@@ -232,9 +232,9 @@ def read_pdf(path: Path, reading: Reading) -> str:
 def _join_words(text: str) -> str:
     """Join words that are hyphenated at line ends.
 
-    A hyphen is removed if it is soft or if the joined word occurs in the text. It stays if the hyphenated word occurs
-    in the text, before a capital, beside a digit, and between two words of the text. Otherwise it is removed, unless
-    the first part is a word such as "long" or "self".
+    A hyphen is removed if it is soft or if the joined word occurs in the text. It is kept if the hyphenated word occurs
+    in the text, before a capital, next to a digit, and between two words that occur in the text. Otherwise it is
+    removed, unless the first part is a word such as "long" or "self".
     """
     words = {match[0].lower() for match in _WHOLE_WORD.finditer(text)} if _TORN.search(text) else frozenset[str]()
 

@@ -1,4 +1,4 @@
-"""Read CSV, TSV, JSON, JSON lines and iterables of such records; convert Slack's markup to plain text."""
+"""Read CSV, TSV, JSON, JSON lines and iterables of records, and convert Slack's markup to plain text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LINK = re.compile(r"<([@#!]?)([^<>|]+)\|?([^<>]*)>")  # in Slack's markup
 
 
 def _layout(path: Path, reading: Reading) -> tuple[str, int]:
-    """Return the separator that fits the first rows best, and the number of rows above the header."""
+    """Return the separator that best fits the first rows, and the number of rows above the header."""
 
     def fit(separator: str) -> tuple[int, int]:
         rows: list[list[str]] = []
@@ -46,7 +46,7 @@ def _layout(path: Path, reading: Reading) -> tuple[str, int]:
 
 def _rows_above_header(rows: Sequence[Sequence[str]]) -> int:
     """Count the blank rows, comments and Excel's ``sep=;`` above the header."""
-    is_wide = any(len(row) > 1 for row in rows)  # otherwise the only column's name may begin with "#"
+    is_wide = any(len(row) > 1 for row in rows)  # in a single column, a row that begins with "#" may be the header
     for number, row in enumerate(rows):
         filled = [cell.strip("\ufeff ").lower() for cell in row if cell.strip()]
         if filled and not (is_wide and len(filled) == 1 and filled[0].startswith(("#", "sep="))):
@@ -57,12 +57,12 @@ def _rows_above_header(rows: Sequence[Sequence[str]]) -> int:
 def open_csv(path: Path, reading: Reading) -> Table:
     """Open a CSV or TSV file with a header.
 
-    The separator is the one of ``,``, ``;``, tab and ``|`` that fits the first rows best. Rows with faulty quoting are
-    counted as malformed. A quote that is never closed swallows the rows after it, up to ``max_characters``.
+    The separator is whichever of ``,``, ``;``, tab and ``|`` best fits the first rows. Rows with faulty quoting count
+    as malformed. An unclosed quote swallows the rows that follow, up to ``max_characters``.
     """
-    # The limit is global: only raise it, so that other users of `csv` are not affected.
+    # The limit is global, so only raise it, to leave other users of `csv` unaffected.
     csv.field_size_limit(max(csv.field_size_limit(), reading.max_characters + 1))
-    problems: list[tuple[str, str]] = []  # in the lines of the current row
+    problems: list[tuple[str, str]] = []  # found in the lines of the current row
 
     def lines() -> Iterator[str]:
         for line in read_lines(path, reading):
@@ -79,7 +79,7 @@ def open_csv(path: Path, reading: Reading) -> Table:
     except csv.Error as error:
         problems.append((MALFORMED_ROW, str(error)))
     if problems:
-        raise DataError(f"The header of {path} cannot be read: {problems[0][1]}. For another encoding, pass encoding=.")
+        raise DataError(f"The header of {path} cannot be read: {problems[0][1]}. Set another encoding with encoding=.")
     names = unique_names(header)
 
     def rows() -> Iterator[RawRow | Skip]:
@@ -89,7 +89,7 @@ def open_csv(path: Path, reading: Reading) -> Table:
             start = reader.line_num + 1
             try:
                 row = next(reader, None)
-            except csv.Error as error:  # an undecodable line is reported first
+            except csv.Error as error:  # an undecodable line in the row takes precedence
                 row = []
                 problems.append((TOO_LONG if "field limit" in str(error) else MALFORMED_ROW, str(error)))
             if row is None:
@@ -112,7 +112,7 @@ def open_csv(path: Path, reading: Reading) -> Table:
 
 
 def _is_words(value: object) -> bool:
-    """Return whether a CSV field is text other than a number."""
+    """Return whether a CSV field is text rather than a number."""
     text = str(value)[:64].strip()
     try:
         float(text)
@@ -122,7 +122,7 @@ def _is_words(value: object) -> bool:
 
 
 def open_json_lines(path: Path, reading: Reading) -> Table:
-    """Open a JSON lines file; other lines are skipped and counted, and have a row number too."""
+    """Open a JSON lines file; lines that are not JSON are skipped and counted, and take a row number."""
     return mappings_table(str(path), _objects(path, reading))
 
 
@@ -136,7 +136,7 @@ def _objects(path: Path, reading: Reading) -> Iterator[RawRow | Skip]:
             continue
         try:
             values = json.loads(line.text, object_pairs_hook=_unique_keys)
-        except (ValueError, RecursionError) as error:  # such as a number with thousands of digits
+        except (ValueError, RecursionError) as error:  # for example, a number with thousands of digits
             yield Skip(where, MALFORMED_JSON, getattr(error, "msg", str(error)).removesuffix(" at"))
             continue
         if isinstance(values, dict):
@@ -146,11 +146,11 @@ def _objects(path: Path, reading: Reading) -> Iterator[RawRow | Skip]:
 
 
 def open_json(path: Path, reading: Reading) -> Table:
-    """Open a file with an array of objects or strings, or with JSON lines."""
+    """Open a file with a JSON array of objects or strings, or with JSON lines."""
     texts = (line.text for line in read_lines(path, reading) if line.problem or line.text.strip())
     lines = [*itertools.islice(texts, 2)] or [""]
-    with contextlib.suppress(ValueError, RecursionError):  # an array may continue in the next line
-        # A single object may be an export with its rows in an array.
+    with contextlib.suppress(ValueError, RecursionError):  # an array may continue on the next line
+        # A single object may be an export that has its rows in an array.
         row = json.loads(lines[0])
         if isinstance(row, dict) and (len(lines) > 1 or reading.text_column or first_match(TEXT_COLUMNS, [*row])):
             return open_json_lines(path, reading)
@@ -160,8 +160,8 @@ def open_json(path: Path, reading: Reading) -> Table:
         raise DataError(f"{path} is not valid JSON: {': '.join(map(str, error.args))}. {_ADVICE}") from error
     if not isinstance(value, list):
         arrays = [name for name in value if isinstance(value[name], list)] if isinstance(value, dict) else []
-        hints = (f" The rows in {name!r}: jq -c '.[{json.dumps(name)}][]' {path} > rows.jsonl" for name in arrays[:1])
-        raise DataError(f"{path} holds one {type(value).__name__}. {_ADVICE}{''.join(hints)}")
+        hints = (f" For {name!r}, run: jq -c '.[{json.dumps(name)}][]' {path} > rows.jsonl" for name in arrays[:1])
+        raise DataError(f"{path} contains a single {type(value).__name__}. {_ADVICE}{''.join(hints)}")
     return mappings_table(str(path), item_rows(value, str(path), reading))
 
 
@@ -169,7 +169,7 @@ def item_rows(items: Iterable[object], name: str, reading: Reading) -> Iterator[
     """Yield the items of an iterable of strings, Documents or mappings as rows."""
     for index, item in enumerate(items):
         where = f"item {index:,}"
-        if hasattr(item, "as_py"):  # a scalar of pyarrow
+        if hasattr(item, "as_py"):  # a pyarrow scalar
             item = item.as_py()
         if isinstance(item, Document):
             yield Row(
@@ -186,7 +186,7 @@ def item_rows(items: Iterable[object], name: str, reading: Reading) -> Iterator[
 
 
 def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Make a JSON object, keeping the values of repeated names."""
+    """Build a JSON object, keeping every value of a repeated name."""
     values = dict(pairs)
     if len(values) < len(pairs):
         values = dict(zip(unique_names([name for name, _ in pairs]), [value for _, value in pairs], strict=True))
@@ -194,9 +194,9 @@ def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _strip_slack_markup(row: Mapping[str, object]) -> Mapping[str, object]:
-    """Return a row, without markup if it is a message of Slack.
+    """Return a row, without markup if it is a Slack message.
 
-    Links become their labels; ids of users and channels without a label are removed.
+    Links are replaced by their labels; user and channel ids without a label are removed.
     """
     text = row.get("text")
     if row.get("type") != "message" or "ts" not in row or not isinstance(text, str):

@@ -94,7 +94,7 @@ def test_files_that_need_a_missing_extra_are_skipped(tmp_path: Path, monkeypatch
         monkeypatch.setitem(sys.modules, name, None)
     reader = read_documents(tmp_path)
     assert [document.text for document in reader] == ["Four."]
-    assert reader.report.skipped == {f"not readable without the extra documents: {install_command('documents')}": 6}
+    assert reader.report.skipped == {f'not readable without the "documents" extra: {install_command("documents")}': 6}
     for name in ("a.pdf", "b.docx", "c.html", "e.odt", "f.epub", "g.rtf"):
         with pytest.raises(MissingExtraError, match=r"\[documents\]"):
             read_documents(tmp_path / name)

@@ -170,13 +170,13 @@ def test_slack_messages_are_read_as_slack_shows_them(tmp_path: Path, suffix: str
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ('{\n "data": [], "version": 1\n}', r"holds one dict\. Make .* jq -c '\.\[\"data\"\]\[\]'"),
+        ('{\n "data": [], "version": 1\n}', r"contains a single dict\. Make .* jq -c '\.\[\"data\"\]\[\]'"),
         ('[{"text": "a"},', "valid JSON: "),
         ("[" * 100_000, "valid JSON: "),
         (b'["caf\xe9"]', "wrong encoding"),
         (b'["\0"]', "binary"),
         ("[[1], [2]]", "no usable document.*\n.*not a string"),
-        ('{"@context": "x", "value": [{"id": 1, "text": "a"}]}', "holds one dict"),
+        ('{"@context": "x", "value": [{"id": 1, "text": "a"}]}', "contains a single dict"),
     ],
 )  # fmt: skip
 def test_other_json_is_an_error(tmp_path: Path, content: Any, told: str) -> None:
