@@ -1,7 +1,7 @@
-"""Build ``simlte-static``: distil all-MiniLM-L6-v2 to one vector per token, then train it by DocSplit.
+"""Build ``simlte-static``: distil all-MiniLM-L6-v2 to one vector per token, then teach it the encoder's embeddings.
 
-Distillation weights tokens by their rank in the vocabulary. DocSplit on whole articles then learns how much each token
-says about a document. No labels are used.
+:mod:`benchmarks.builder.passages` collects the passages. Version 0.2 of the model learned by DocSplit on whole articles
+of Wikipedia instead, and is kept for comparison. No labels are used.
 """
 
 from __future__ import annotations
@@ -10,15 +10,22 @@ import hashlib
 import tempfile
 import time
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow.parquet as pq
 import torch
+from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
+from benchmarks.records import compute_dtype
+from simlte_st.compat import readable_length
 from simlte_st.data import DocSplitTransform, Document
 from simlte_st.files import atomic_path, check_free, write_json
+from simlte_st.models import teaching
 from simlte_st.models.distillation import SIF, distil_base
 from simlte_st.models.loading import load_model
 from simlte_st.models.names import OWN_STATIC, base_of_own_models
@@ -26,6 +33,9 @@ from simlte_st.models.shipped import BUILD_FILE
 from simlte_st.models.static import TOKENIZER, save_for_model2vec
 
 DIMENSION = 256
+SHARD = 5000
+"""Passages in each file of embeddings."""
+
 STEPS = 300
 BATCH = 256
 LEARNING_RATE = 1e-2
@@ -41,9 +51,71 @@ from the mean as from the distilled vectors, but up to 2 points less from the tr
 
 
 def build_static(
+    passages: Path,
+    output: Path,
+    *,
+    limit: int | None = None,
+    bf16: bool = False,
+    seed: int = 0,
+    overwrite: bool = False,
+) -> dict[str, Any]:
+    """Build the static model that ships with the package and return a record of the run.
+
+    Args:
+        passages: A parquet file with the columns ``source``, ``licence`` and ``text``. Finished embeddings are kept in
+            a folder beside it, so that an interrupted run continues.
+        output: Folder of the model.
+        limit: Use only the first passages.
+        bf16: Encode in bfloat16.
+        seed: Seed for the order of the passages.
+        overwrite: Overwrite an existing model.
+    """
+    check_free(output, overwrite)
+    began = time.perf_counter()
+    table = pq.read_table(passages).slice(0, limit)
+    texts: list[str] = table["text"].to_pylist()
+    embeddings = embed_in_shards(base_of_own_models(), texts, passages.with_suffix(".embeddings"), bf16)
+    encoding = time.perf_counter() - began
+    base = load_model(base_of_own_models(), dtype=torch.float32, device="cpu")
+    model = distil_base(base, dimension=DIMENSION)
+    teaching.fit_table(model, texts, embeddings, limit=readable_length(base.model), seed=seed)
+    counts = table.group_by(["source", "licence"]).aggregate([("text", "count")]).to_pylist()
+    build = {
+        "name": OWN_STATIC,
+        "passages": len(texts),
+        "sha256": hashlib.sha256("\0".join(texts).encode()).hexdigest(),
+        "sources": {row["source"]: {"passages": row["text_count"], "licence": row["licence"]} for row in counts},
+        "encoding_seconds": encoding,
+        "fitting_seconds": time.perf_counter() - began - encoding,
+        "dtype": "bfloat16" if bf16 else "float32",
+        "recipe": {
+            "dimension": DIMENSION, "sif": SIF, "epochs": teaching.EPOCHS, "batch_size": teaching.BATCH_SIZE,
+            "learning_rate": teaching.LEARNING_RATE, "last_rate": teaching.LAST_RATE, "table_size": teaching.TABLE_SIZE,
+        },
+    }  # fmt: skip
+    return save_build(model, output, build, seed)
+
+
+def embed_in_shards(teacher: str, texts: list[str], folder: Path, bf16: bool) -> NDArray[np.float16]:
+    """Return the teacher's embedding of each text, ``[N, size]``; finished shards are kept in a folder."""
+    folder.mkdir(exist_ok=True)
+    load = cache(lambda: load_model(teacher, dtype=compute_dtype(bf16), device="cpu").model)
+    shards = []
+    for start in range(0, len(texts), SHARD):
+        part = texts[start : start + SHARD]
+        path = folder / f"{hashlib.sha256(repr(part).encode()).hexdigest()[:16]}.npy"
+        if not path.exists():
+            print(f"passages {start:,} to {start + len(part):,} of {len(texts):,}", flush=True)
+            with atomic_path(path) as temporary, temporary.open("wb") as file:
+                np.save(file, teaching.embed_passages(load(), part).astype(np.float16))
+        shards.append(np.load(path))
+    return np.concatenate(shards)
+
+
+def build_by_docsplit(
     documents: Iterable[Document], output: Path, *, max_steps: int | None = None, seed: int = 0, overwrite: bool = False
 ) -> dict[str, Any]:
-    """Build the static model that ships with the package and return a record of the run."""
+    """Build the static model of version 0.2 and return a record of the run."""
     check_free(output, overwrite)
     steps = STEPS if max_steps is None else max_steps
     began = time.perf_counter()
@@ -62,13 +134,17 @@ def build_static(
         "steps": steps,
         "distilling_seconds": distilling,
         "training_seconds": time.perf_counter() - began - distilling,
-        "threads": torch.get_num_threads(),
-        "seed": seed,
         "recipe": {
             "dimension": DIMENSION, "sif": SIF, "batch_size": BATCH, "learning_rate": LEARNING_RATE, "scale": SCALE,
             "share": SHARE,
         },
     }  # fmt: skip
+    return save_build(model, output, build, seed)
+
+
+def save_build(model: SentenceTransformer, output: Path, build: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Save a static model in 8 bits with the record of its run, and return the record."""
+    build |= {"threads": torch.get_num_threads(), "seed": seed}
     with atomic_path(output) as path:
         path.mkdir()
         save_for_model2vec(path, model[0].embedding.weight.detach().numpy(), "int8")  # type: ignore[union-attr]

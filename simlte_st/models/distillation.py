@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from simlte_st.arguments import Count, Seed, check_arguments
-from simlte_st.errors import ModelError
+from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.extras import check_installed
 from simlte_st.files import atomic_path, check_free
 from simlte_st.models.names import shown_base
@@ -102,7 +102,7 @@ def to_static(
     Raises:
         ModelError: The base cannot be loaded, is already static, has no fast tokenizer, or does not embed tokens.
         ConfigurationError: An argument is out of range, or the output exists.
-        DataError: The documents of ``teach=`` cannot be read, or there are fewer than 256 passages.
+        DataError: The documents of ``teach=`` cannot be read.
         MissingExtraError: The ``static`` extra is not installed.
 
     Example:
@@ -113,23 +113,28 @@ def to_static(
 
     References:
         Tulkens and van Dongen, "Model2Vec: Fast State-of-the-Art Static Embeddings", 2024; Arora et al., "A Simple but
-        Tough-to-Beat Baseline for Sentence Embeddings", 2017, for the weights; Tulkens and van
-        Dongen, "Tokenlearn", 2024, for ``teach=``.
+        Tough-to-Beat Baseline for Sentence Embeddings", 2017, for the weights; Tulkens and van Dongen, "Tokenlearn",
+        2024, for ``teach=``.
     """
     check_distillation()
     target, name = Path(output), os.fspath(base)
     check_free(target, overwrite)
+    if teach is not None and passages < 256:
+        raise ConfigurationError(f"passages is {passages}; teaching needs at least 256 passages.")
     texts = [] if teach is None else [document.text for document in read_documents(teach)]
 
     import torch
 
+    from simlte_st.compat import readable_length
     from simlte_st.models import cards, loading, static, teaching
 
     loaded = loading.load_model(base, dtype=torch.float32, device=device)
     model = distil_base(loaded, dimension=dimension, progress=progress)
     if texts:
         drawn = teaching.draw_passages(texts, passages, seed)
-        teaching.teach_passages(model, loaded.model, drawn, seed=seed, progress=progress)
+        embeddings = teaching.embed_passages(loaded.model, drawn, progress=progress)
+        limit = readable_length(loaded.model)
+        teaching.fit_table(model, drawn, embeddings, limit=limit, seed=seed, progress=progress)
     tokens, size = static.token_embedding(model).weight.shape
     with atomic_path(target) as path:
         model.save_pretrained(str(path))

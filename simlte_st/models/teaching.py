@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn import functional as F
 
-from simlte_st.compat import readable_length
 from simlte_st.errors import DataError
 from simlte_st.models.parts import encode_counted
 from simlte_st.models.static import flat_features, token_embedding
@@ -28,11 +28,7 @@ BATCH_SIZE = 256
 TABLE_SIZE = 0.37
 """Root mean square of the table during training, so that one learning rate suits every table."""
 
-LEARNING_RATE = 3e-3
-"""Learning rate of Adam in the first step; it falls linearly to :data:`LAST_RATE` of it."""
-
-LAST_RATE = 0.02
-EPOCHS = 10
+EPOCHS, LEARNING_RATE, LAST_RATE = 10, 3e-3, 0.02
 
 PASSAGE_WORDS = ((3, 15, 0.25), (40, 110, 0.5), (110, 300, 0.25))
 """Lengths of passages, from and to a number of words, with their shares: queries are short, documents long."""
@@ -63,15 +59,29 @@ def draw_passages(texts: Sequence[str], count: int, seed: int) -> list[str]:
     return passages
 
 
-def teach_passages(
+def embed_passages(encoder: SentenceTransformer, passages: list[str], *, progress: bool = True) -> NDArray[np.float32]:
+    """Return the encoder's embeddings of passages, ``[N, size]``."""
+    starts = range(0, len(passages), _CHUNK)
+    bar_name = f"Encoding {len(passages):,} passages"
+    parts = [
+        encode_counted(encoder, passages[start : start + _CHUNK], _ENCODER_BATCH).vectors
+        for start in with_progress_bar(starts, bar_name, unit="part", show=progress)
+    ]
+    return np.concatenate(parts)
+
+
+def fit_table(
     model: SentenceTransformer,
-    encoder: SentenceTransformer,
-    passages: list[str],
+    passages: Sequence[str],
+    embeddings: NDArray[np.floating],
     *,
+    limit: int | None = None,
+    epochs: int = EPOCHS,
+    learning_rate: float = LEARNING_RATE,
     seed: int = 0,
     progress: bool = True,
 ) -> None:
-    """Encode passages, and fit the token vectors of a static model to their embeddings, in place.
+    """Fit the token vectors of a static model to an encoder's embeddings of passages, in place.
 
     The principal components of the embeddings are rotated onto the table first. So the table moves no more than it has
     to, and the vectors of tokens in no passage stay comparable. The loss is one minus the cosine similarity between a
@@ -81,10 +91,13 @@ def teach_passages(
     Args:
         model: The static model, in float32 on the CPU. The root mean square of its table stays the same, and the vector
             of unknown tokens zero.
-        encoder: The encoder, whose embeddings have at least as many dimensions.
         passages: At least :data:`BATCH_SIZE` passages.
+        embeddings: The embedding of each passage, ``[N, size]``, with at least as many dimensions as the table.
+        limit: Maximum number of tokens to read of a passage, as many as the encoder read (default: all).
+        epochs: Passes over the passages.
+        learning_rate: Learning rate of Adam in the first step; it falls linearly to :data:`LAST_RATE` of it.
         seed: Seed for the order of the passages.
-        progress: Show progress bars.
+        progress: Show a progress bar.
 
     Raises:
         DataError: There are too few passages.
@@ -95,27 +108,21 @@ def teach_passages(
     """
     if len(passages) < BATCH_SIZE:
         raise DataError(f"Teaching needs at least {BATCH_SIZE} passages, got {len(passages)}.")
-    starts = range(0, len(passages), _CHUNK)
-    bar_name = f"Encoding {len(passages):,} passages"
-    parts = [
-        encode_counted(encoder, passages[start : start + _CHUNK], _ENCODER_BATCH).vectors
-        for start in with_progress_bar(starts, bar_name, unit="part", show=progress)
-    ]
-    embedding = token_embedding(model)
     tokenizer: Tokenizer = model.tokenizer
-    rows = _TokenRows(tokenizer, passages, readable_length(encoder))
-    size, unknown = embedding.weight.detach().square().mean().sqrt(), unknown_id(tokenizer)
+    rows, unknown = _TokenRows(tokenizer, passages, limit), unknown_id(tokenizer)
+    embedding = token_embedding(model)
+    size = embedding.weight.detach().square().mean().sqrt()
     weight = (embedding.weight.detach() * (TABLE_SIZE / size)).requires_grad_()
     with torch.no_grad():
-        targets = principal_components(torch.from_numpy(np.concatenate(parts)), weight.shape[1])
+        targets = principal_components(torch.from_numpy(np.asarray(embeddings, dtype=np.float32)), weight.shape[1])
         means = torch.cat([rows.means(part, weight) for part in torch.arange(len(passages)).split(_CHUNK)])
         left, _, right = torch.linalg.svd(targets.T @ means)
         targets @= left @ right  # orthogonal Procrustes
-    optimizer = torch.optim.Adam([weight], lr=LEARNING_RATE, fused=True)
-    steps = EPOCHS * (len(passages) // BATCH_SIZE)
+    optimizer = torch.optim.Adam([weight], lr=learning_rate, fused=True)
+    steps = epochs * (len(passages) // BATCH_SIZE)
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, LAST_RATE, steps)
     with progress_bar("Teaching", steps, unit="step", show=progress) as bar:
-        for batch in _batches(len(passages), seed):
+        for batch in _batches(len(passages), epochs, seed):
             loss = 1 - (rows.means(batch, weight) * targets[batch]).sum(dim=1).mean()
             optimizer.zero_grad()
             loss.backward()
@@ -156,8 +163,8 @@ class _TokenRows:
         return F.normalize(F.embedding_bag(features["input_ids"], table, features["offsets"], mode="mean"), eps=1e-9)
 
 
-def _batches(count: int, seed: int) -> Iterator[Tensor]:
+def _batches(count: int, epochs: int, seed: int) -> Iterator[Tensor]:
     """Yield the rows of full batches, shuffled in each epoch."""
     generator = torch.Generator().manual_seed(seed)
-    for _ in range(EPOCHS):
+    for _ in range(epochs):
         yield from torch.randperm(count, generator=generator).split(BATCH_SIZE)[: count // BATCH_SIZE]

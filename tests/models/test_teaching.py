@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from training_support import assert_same_bytes
 
 from simlte_st import to_static
 from simlte_st.cli.main import main
-from simlte_st.errors import DataError
+from simlte_st.errors import ConfigurationError
 from simlte_st.models import teaching
 from simlte_st.models.static import token_embedding
 from simlte_st.models.teaching import draw_passages
@@ -48,7 +49,7 @@ def test_passages_have_queries_and_long_texts_of_every_document() -> None:
 def test_taught_model_reproduces_the_encoder_better(
     encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(teaching, "LEARNING_RATE", 5e-2)
+    monkeypatch.setattr(teaching, "fit_table", partial(teaching.fit_table, learning_rate=5e-2))
     options = {"dimension": 16, "progress": False}
     to_static(encoder_path, tmp_path / "distilled", **options)
     to_static(encoder_path, tmp_path / "taught", teach=TEXTS, passages=1024, **options)
@@ -68,7 +69,7 @@ def test_taught_model_reproduces_the_encoder_better(
 def test_teaching_needs_passages_and_a_static_model(
     encoder_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(DataError, match="at least 256 passages, got 100"):
+    with pytest.raises(ConfigurationError, match="passages is 100; teaching needs at least 256"):
         to_static(encoder_path, tmp_path / "taught", dimension=16, teach=TEXTS, passages=100, progress=False)
     assert not (tmp_path / "taught").exists()
     assert main(["convert", str(encoder_path), "--teach", str(tmp_path), "--output", str(tmp_path / "long")]) == 1
