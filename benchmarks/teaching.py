@@ -113,7 +113,7 @@ class Measures:
         self.pairs = {name: load_pairs(shared, name, None) for name in STS}
         self.searches = load_sets(shared, [clone for clone in clones if clone.name != "rfcs"])
         self.labelled = list(load_labelled_sets(shared, list(SETS), 600, 300))
-        self.titles = {"RFC titles": read_rfcs(clone) for clone in clones if clone.name == "rfcs"}
+        self.unseen = {clone.name: read_rfcs(clone) for clone in clones if clone.name == "rfcs"}
 
     def score(self, embed: Embed) -> dict[str, float]:
         """Return the scores on which choices are made."""
@@ -131,7 +131,7 @@ class Measures:
         return {
             "Lee": float(pearsonr((vectors @ vectors.T)[upper], ratings[upper]).statistic),
             **{name: transfer_accuracy(embed, load_labelled(self.shared, name, None)) for name in ("TREC", "SUBJ")},
-            **{name: mean_reciprocal_rank(embed, data) for name, data in self.titles.items()},
+            **{f"{name}, titles": mean_reciprocal_rank(embed, data) for name, data in self.unseen.items()},
         }
 
 
@@ -145,7 +145,7 @@ def mean_reciprocal_rank(embed: Embed, data: SearchSet) -> float:
     rows = {document.id: row for row, document in enumerate(data.documents)}
     texts = [data.documents[rows[query]].text if query in rows else query for query, _ in data.queries]
     scores = embed(texts) @ embed([document.text for document in data.documents]).T
-    scores[:, [not document.metadata.get("cited", True) for document in data.documents]] = -np.inf
+    scores[:, [not (document.metadata or {}).get("cited", True) for document in data.documents]] = -np.inf
     ranks = []
     for line, (query, relevant) in zip(scores, data.queries, strict=True):
         if query in rows:
