@@ -9,11 +9,11 @@ over 10 random splits with 3 draws each. C is chosen by cross-validation (TF-IDF
 embeddings all lie between .7 and 1, too close for the C that suits other models.
 
 Rows: TF-IDF and LSA; all-MiniLM-L6-v2, an English model, on 256 tokens; the base on 512 tokens, on whole documents in
-chunks, and adapted by the default ``simlte train --encoder`` (30 steps; in chunks where 512 tokens would truncate
-more than a tenth of the tokens); static models, distilled from the base, also taught its embeddings of 5,000 passages of
-the documents (``simlte convert --static --teach``), and trained by ``simlte train --static``. Documents get the base's
-prompt, also in training. Encoders train and encode in bfloat16, static models in float32. A
-row without ± has one seed. Finished parts stay in the work folder.
+chunks, and adapted by the default ``simlte train --encoder`` (30 steps; in chunks where 512 tokens would truncate more
+than a tenth of the tokens); static models, distilled from the base, also taught its embeddings of 5,000 passages of the
+documents (``simlte convert --static --teach``), and trained by ``simlte train --static``. Documents get the base's
+prompt, also in training. Encoders train and encode in bfloat16, static models in float32. A row without ± has one seed.
+Finished parts stay in the work folder.
 
 Few documents are evaluated, so small differences mean nothing. With half of the labels, the second run of "E5
 adapted" on Arabic changes 20 of 200 predictions and accuracy by -0.5 points (95% interval from resampling documents:
