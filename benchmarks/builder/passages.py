@@ -24,7 +24,7 @@ import sysconfig
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice, product
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,9 @@ SHORT, PIECE = 40, 13
 
 WEIGHTS = np.cumprod(np.full(PIECE, 0x9E3779B97F4A7C15, dtype=np.uint64))
 _SENTENCE_BREAK = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]?[A-Z0-9])")
+
+Document = tuple[str, list[str]]
+"""Title and words."""
 
 Files = tuple[Path, dict[str, str], str]
 """Folder, blobs by path (empty except in git directories), and name of the reader."""
@@ -81,8 +84,8 @@ def find_files(entry: Mapping[str, Any], folders: Mapping[str, Path]) -> Iterato
 
 def list_clone(root: Path, name: str, commit: str) -> tuple[Path, dict[str, str]]:
     """Return the git directory of a clone, and the blobs of a commit's files by path."""
-    names, inner = (name.replace("/", "+"), name), ("", ".git", "repo", "repo/.git")
-    folders = [root.joinpath(*parts) for parts in product(names, inner)]
+    names = (name.replace("/", "+"), name)
+    folders = [root / base / inner for base in names for inner in ("", ".git", "repo", "repo/.git")]
     folder = next((folder for folder in folders if (folder / "HEAD").is_file()), None)
     if folder is None:
         raise DataError(f"git clone https://github.com/{name} {folders[0]}")
@@ -110,7 +113,7 @@ def read_files(folder: Path, blobs: Mapping[str, str]) -> Iterator[tuple[str, by
         yield path, contents.read(size + 1)[:-1]
 
 
-def draw_passages(documents: list[tuple[str, list[str]]], generator: random.Random) -> Iterator[str]:
+def draw_passages(documents: list[Document], generator: random.Random) -> Iterator[str]:
     """Yield a passage of every document, in random order, several times."""
     for _ in range(ROUNDS):
         generator.shuffle(documents)
@@ -211,9 +214,7 @@ class PassageFilter:
                 yield text
 
 
-def read_documents(
-    listings: Iterable[Files], readers: Mapping[str, Any], minimum: int
-) -> Iterator[tuple[str, list[str]]]:
+def read_documents(listings: Iterable[Files], readers: Mapping[str, Any], minimum: int) -> Iterator[Document]:
     """Yield titles and words of documents with at least ``minimum`` words."""
     for *files, reader in listings:
         for path, data in read_files(*files):
@@ -247,15 +248,14 @@ def build_passages(
     for name, source in sources.items():
         pairs = read_documents(listings[name], readers, source.get("minimum", 0))
         documents = [(title, words) for title, words in pairs if hash_words(title).tobytes() not in measured_titles]
-        texts = islice(draw_passages(documents, make_generator(name)), round(SURPLUS * source["passages"]))
-        texts = list(dict.fromkeys(texts))
+        drafts = draw_passages(documents, make_generator(name))
+        texts = list(dict.fromkeys(islice(drafts, round(SURPLUS * source["passages"]))))
         random.Random(SEED + 1).shuffle(texts)
         numbers = Counter(passages=0, words=0, leaks=0, duplicates=0)
         texts = list(islice(passage_filter.choose(texts, numbers), source["passages"]))
         counts[name] = {**numbers, "licence": source["licence"], "origin": source["origin"]}
         places = (np.arange(len(texts)) + mix.random(len(texts))) / max(len(texts), 1)
-        columns = {"source": name, "licence": source["licence"], "text": texts}
-        tables.append(pd.DataFrame(columns, index=places))
+        tables.append(pd.DataFrame({"source": name, "licence": source["licence"], "text": texts}, index=places))
         print(f"{name}: {dict(numbers)}", flush=True)
     with atomic_path(output, report := output.with_suffix(".json")) as path:
         pd.concat(tables).sort_index().to_parquet(path, index=False, compression="zstd")
@@ -273,8 +273,8 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
     folders = {name: getattr(options, name) for name in ("shared", *FOLDERS)}
     folders["packages"] = Path(sysconfig.get_path("purelib"))
-    counts = build_passages(recipe, folders, options.output, options.skip)
-    print(f"{sum(row['passages'] for row in counts.values()):,} passages; skipped: {options.skip}")
+    build_passages(recipe, folders, options.output, options.skip)
+    print(f"Wrote {options.output}; skipped sources: {', '.join(options.skip) or 'none'}")
 
 
 if __name__ == "__main__":
