@@ -16,7 +16,6 @@ from contextlib import suppress
 
 import pyarrow.parquet as pq
 
-from simlte_st.files import valid_unicode
 from simlte_st.reading.formats.mail import read_mail
 from simlte_st.reading.rows import BadTextError, Reading
 
@@ -100,8 +99,7 @@ def read_message(path: str, data: bytes) -> Pairs:
     with suppress(BadTextError):
         mail = read_mail(data, Reading(drop_quotes=True))
         subject = mail.columns["subject"] or ""
-        text = valid_unicode(mail.text.removeprefix(subject))
-        yield re.sub(r"(?i)^((re|fwd?):\s*)+|\[[^\]]*\]", "", subject), text
+        yield re.sub(r"(?i)^((re|fwd?):\s*)+|\[[^\]]*\]", "", subject), mail.text.removeprefix(subject)
 
 
 def read_docstrings(path: str, data: bytes) -> Pairs:

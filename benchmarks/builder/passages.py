@@ -35,7 +35,7 @@ from benchmarks.builder.passage_readers import READERS, SEED, make_generator, re
 from benchmarks.records import make_parser
 from benchmarks.search import DOCUMENTS, draw_rows
 from simlte_st.errors import DataError
-from simlte_st.files import atomic_path, read_json, write_json
+from simlte_st.files import atomic_path, read_json, valid_unicode, write_json
 from simlte_st.reading.bbc_news import bbc_news
 
 FOLDERS = {"clones": "git clones", "debian": "unpacked Debian packages", "nltk": "unzipped corpora of nltk_data"}
@@ -84,7 +84,7 @@ def find_files(entry: Mapping[str, Any], folders: Mapping[str, Path]) -> Iterato
 
 def list_clone(root: Path, name: str, commit: str) -> tuple[Path, dict[str, str]]:
     """Return the git directory of a clone, and the blobs of a commit's files by path."""
-    names = (name.replace("/", "+"), name)
+    names = (name, name.replace("/", "+"))
     folders = [root / base / inner for base in names for inner in ("", ".git", "repo", "repo/.git")]
     folder = next((folder for folder in folders if (folder / "HEAD").is_file()), None)
     if folder is None:
@@ -216,10 +216,10 @@ class PassageFilter:
 
 def read_documents(listings: Iterable[Files], readers: Mapping[str, Any], minimum: int) -> Iterator[Document]:
     """Yield titles and words of documents with at least ``minimum`` words."""
-    for *files, reader in listings:
-        for path, data in read_files(*files):
-            pairs = ((" ".join(title.split()), text.split()) for title, text in readers[reader](path, data))
-            yield from (pair for pair in pairs if any(pair) and len(pair[1]) >= minimum)
+    for folder, blobs, reader in listings:
+        for path, data in read_files(folder, blobs):
+            rows = ((title.split(), valid_unicode(text).split()) for title, text in readers[reader](path, data))
+            yield from ((" ".join(title), words) for title, words in rows if len(words) >= minimum and title + words)
 
 
 def build_passages(
