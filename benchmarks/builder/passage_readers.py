@@ -34,7 +34,7 @@ def make_generator(name: str = "") -> random.Random:
 
 
 def read_text(
-    path: str, data: bytes, encoding: str = "utf-8", document: str = "(?s).+", title: str = "$^", edits: Patterns = ()
+    path: str, data: bytes, encoding: str = "utf-8", document: str = "(?s).+", title: str = "(?!)", edits: Patterns = ()
 ) -> Pairs:
     """Read text or markup by regular expressions.
 

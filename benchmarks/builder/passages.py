@@ -95,10 +95,9 @@ def list_clone(root: Path, name: str, commit: str) -> tuple[Path, dict[str, str]
 
 
 def run_git(folder: Path, *arguments: str, text: str = "") -> bytes:
-    command = ["git", f"--git-dir={folder}", *arguments]
-    result = subprocess.run(command, input=text.encode(), capture_output=True, check=False)
+    result = subprocess.run(["git", f"--git-dir={folder}", *arguments], input=text.encode(), capture_output=True)
     if result.returncode:
-        raise DataError(f"{' '.join(command)}: {result.stderr.decode().strip()}. Fetch it from origin.")
+        raise DataError(f"{folder}: {result.stderr.decode().strip()}. Fetch the commit from origin.")
     return result.stdout
 
 
@@ -151,19 +150,20 @@ def draw_paragraph(words: list[str], length: int, generator: random.Random) -> s
 
 def is_prose(text: str) -> bool:
     """Return whether a text consists of letters, most of them Latin."""
-    letters = sum(character.isalpha() or character == " " for character in text)
-    return letters >= 0.75 * len(text) and sum(ord(character) > 0x24F for character in text) < 0.03 * len(text) + 1
+    letters = sum(map(str.isalpha, text)) + text.count(" ")
+    return letters >= 0.75 * len(text) and len(re.findall("[^\0-\u024f]", text)) < 0.03 * len(text) + 1
 
 
-def hash_words(text: str) -> np.ndarray:
-    """Return the hashes of a text's words, without case and punctuation, as uint64 ``[words]``."""
-    return pd.util.hash_array(np.array(re.findall(r"\w+", text.lower()), dtype=object), categorize=False)
+def find_words(text: str) -> list[str]:
+    """Return words without case and punctuation."""
+    return re.findall(r"\w+", text.lower())
 
 
-def hash_pieces(words: np.ndarray) -> np.ndarray:
+def hash_pieces(words: Sequence[str]) -> np.ndarray:
     """Return the hashes of all runs of :data:`PIECE` words, as uint64 ``[words - PIECE + 1]``."""
     count = max(len(words) - PIECE + 1, 0)
-    return sum((words[j : j + count] * WEIGHTS[j] for j in range(PIECE)), np.zeros(count, dtype=np.uint64))
+    hashes = pd.util.hash_array(np.array(words if count else [], dtype=object), categorize=False)
+    return sum((hashes[j : j + count] * WEIGHTS[j] for j in range(PIECE)), np.zeros(count, dtype=np.uint64))
 
 
 def searched_articles(shared: Path) -> list[tuple[str, str]]:
@@ -186,13 +186,13 @@ class PassageFilter:
     """Drops passages that overlap with texts that benchmarks measure on, or that nearly repeat others."""
 
     def __init__(self, measured: Iterable[str]) -> None:
-        pieces, self.lines = [np.full(1, np.iinfo(np.uint64).max, dtype=np.uint64)], set[bytes]()
+        pieces, self.lines = [np.full(1, np.iinfo(np.uint64).max, dtype=np.uint64)], set[str]()
         for text in measured:
-            words = hash_words(text)
+            words = find_words(text)
             pieces.append(np.unique(hash_pieces(words)))
             lines = text.split("\n") if len(words) >= SHORT else [text]
-            self.lines.update(hash_words(line).tobytes() for line in lines if 0 < len(line.split()) < SHORT)
-        self.pieces, self.chosen = np.unique(np.concatenate(pieces)), set[int | bytes]()
+            self.lines.update(" ".join(find_words(line)) for line in lines if 0 < len(line.split()) < SHORT)
+        self.pieces, self.chosen = np.unique(np.concatenate(pieces)), set[int | str]()
 
     def choose(self, texts: Iterable[str], counts: Counter[str]) -> Iterator[str]:
         """Yield passages, and count them and what was dropped.
@@ -200,16 +200,16 @@ class PassageFilter:
         A passage is a near-duplicate if passages chosen before contain more than half of its sampled pieces.
         """
         for text in texts:
-            words = hash_words(text)
-            pieces = hash_pieces(words)
+            words = find_words(text)
+            line, pieces = " ".join(words), hash_pieces(words)
             sample = (pieces[pieces % np.uint64(8) == 0] if len(pieces) > 8 else pieces[:1]).tolist()
             repeats = sum(piece in self.chosen for piece in sample)
-            if words.tobytes() in self.lines or (self.pieces[np.searchsorted(self.pieces, pieces)] == pieces).any():
+            if line in self.lines or (self.pieces[np.searchsorted(self.pieces, pieces)] == pieces).any():
                 counts["leaks"] += 1
-            elif words.tobytes() in self.chosen or 2 * repeats > len(sample):
+            elif line in self.chosen or 2 * repeats > len(sample):
                 counts["duplicates"] += 1
             else:
-                self.chosen.update(sample, [words.tobytes()])
+                self.chosen.update(sample, [line])
                 counts.update(passages=1, words=len(text.split()))
                 yield text
 
@@ -241,13 +241,13 @@ def build_passages(
         raise DataError("\n".join(["Files are missing. Fetch them, or leave sources out by --skip.", *missing]))
     shared = folders["shared"]
     titles = [*dict(searched_articles(shared)), *pd.read_parquet(shared / "arxiv_abstracts.parquet")["title"]]
-    measured_titles = {hash_words(title).tobytes() for title in titles}
+    measured_titles = {" ".join(find_words(title)) for title in titles}
     passage_filter = PassageFilter(measured_texts(shared, listings["measured texts"]))
     readers = READERS | {name: partial(read_text, **patterns) for name, patterns in recipe["formats"].items()}
     mix, counts, tables = np.random.default_rng(SEED), dict[str, Any](), list[pd.DataFrame]()
     for name, source in sources.items():
         pairs = read_documents(listings[name], readers, source.get("minimum", 0))
-        documents = [(title, words) for title, words in pairs if hash_words(title).tobytes() not in measured_titles]
+        documents = [(title, words) for title, words in pairs if " ".join(find_words(title)) not in measured_titles]
         drafts = draw_passages(documents, make_generator(name))
         texts = list(dict.fromkeys(islice(drafts, round(SURPLUS * source["passages"]))))
         random.Random(SEED + 1).shuffle(texts)
