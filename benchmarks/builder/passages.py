@@ -97,7 +97,7 @@ def list_clone(root: Path, name: str, commit: str) -> tuple[Path, dict[str, str]
 def run_git(folder: Path, *arguments: str, text: str = "") -> bytes:
     result = subprocess.run(["git", f"--git-dir={folder}", *arguments], input=text.encode(), capture_output=True)
     if result.returncode:
-        raise DataError(f"{folder}: {result.stderr.decode().strip()}. Fetch the commit from origin.")
+        raise DataError(f"{folder}: git {' '.join(arguments)}: {result.stderr.decode().strip()}. Fetch it from origin.")
     return result.stdout
 
 
