@@ -236,7 +236,7 @@ def build_passages(
         try:
             listings[name] = [files for entry in source["files"] for files in find_files(entry, folders)]
         except DataError as error:
-            missing.append(f"{name}: {error}")
+            missing.append(f"{name} ({source['origin']}): {error}")
     if missing:
         raise DataError("\n".join(["Files are missing. Fetch them, or leave sources out by --skip.", *missing]))
     shared = folders["shared"]

@@ -46,6 +46,6 @@ def test_passages_mix_sources_and_leave_out_measured_texts(tmp_path: Path) -> No
     build_passages(recipe, folders, output)
     pd.testing.assert_frame_equal(pd.read_parquet(output), table)
     (clones / "owner").rename(tmp_path / "owner")
-    with pytest.raises(DataError, match=r"small: git clone https://github.com/owner/small .*small"):
+    with pytest.raises(DataError, match=r"small .*: git clone https://github.com/owner/small .*small"):
         build_passages(recipe, folders, output)
     assert list(build_passages(recipe, folders, output, skip=["small"])) == ["large"]
