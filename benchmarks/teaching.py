@@ -94,7 +94,7 @@ CHOICES = {
     "384 dimensions": replace(USUAL, dimension=384),
     "mean with a fifth of the distilled": replace(USUAL, bare=0.2),
     "Wikipedia in the first 40,000": Lesson(40_000, source="wikipedia"),
-    "10,000 passages": Lesson(10_000),
+    "5,000 passages": Lesson(5_000),
 }
 """Recipes that differ from the usual one by one choice."""
 
@@ -226,7 +226,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("passages", type=Path, help="parquet file of benchmarks.builder.passages")
     parser.add_argument("--clones", type=Path, nargs="*", default=[], help="clones of proposals (default: none)")
     parser.add_argument("--previous", metavar="FOLDER", help="simlte-static 0.2 (default: left out)")
-    parser.add_argument("--teacher", metavar="ENCODER", help="another encoder, for 10,000 passages (default: none)")
+    parser.add_argument("--teacher", metavar="ENCODER", help="another encoder, for 5,000 passages (default: none)")
     options = parser.parse_args(argv)
     torch.set_num_threads(1)
     work, tables = Work(options.work), Tables(options.passages, options.bf16)
@@ -234,7 +234,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     lessons |= {f"curve/{ALL}": Lesson(len(tables.texts))}
     lessons |= {f"choices/{row}": lesson for row, lesson in CHOICES.items()}
     if options.teacher:
-        lessons[f"choices/10,000 passages, {Path(options.teacher).name}"] = Lesson(10_000, teacher=options.teacher)
+        lessons[f"choices/5,000 passages, {Path(options.teacher).name}"] = Lesson(5_000, teacher=options.teacher)
     jobs: dict[str, Callable[[], Embed]] = {
         row: lambda lesson=lesson: embedder(tables.make(lesson)) for row, lesson in lessons.items()
     }
