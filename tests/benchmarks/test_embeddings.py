@@ -106,24 +106,24 @@ def test_static_models_and_an_encoder(
 
     def train(documents: Any, output: str, **settings: Any) -> Any:
         trained.append(settings)
-        return train_for_real(documents, output, base=static_path, max_steps=2, batch_size=16, **settings)
+        return train_for_real(documents, output, max_steps=2, batch_size=16, **settings | {"base": static_path})
 
-    def load_untrained(row: str) -> Any:
+    def load_untrained(row: str, previous: str) -> Any:
         return load_model(encoder_path if row == static.AT_256 else static_path).model
 
     monkeypatch.setattr(static, "train", train)
     monkeypatch.setattr(static, "load_untrained", load_untrained)
     monkeypatch.setattr(static, "PACKAGED_BASE", str(encoder_path))
     sizes = ["--documents", "40", "--held-out", "40", "--seeds", "2", "--sets", "brown"]
-    static.main(["--shared", str(shared), *places, *sizes])
+    static.main(["--shared", str(shared), "--previous", str(static_path), *places, *sizes])
     found = read_json(tmp_path / "out" / "static.json")
     brown = by_row(found["results"], "brown")
-    assert set(brown) == {*static.ROWS} - {static.TRAINED_MODULE}
+    assert set(brown) == {*static.ROWS}
     measured = {row: len(each) for row, each in brown.items() if not any("kept" in one for one in each)}
-    twice = (static.TRAINED, static.TRAINED_LSA)
+    twice = (static.TRAINED, static.TRAINED_LSA, static.PREVIOUS_LSA)
     assert measured == {row: 1 + (row in twice) for row in brown if row not in (static.ADAPTED_256, static.WHOLE)}
     assert [(each["seed"], each["held_out"], each["keep"]) for each in trained] == [
-        (0, 0, "trained"), (1, 0, "trained"),
+        (0, 0, "trained"), (1, 0, "trained"), (0, 0, "trained"), (1, 0, "trained"),
     ]  # fmt: skip
     assert len({brown[row][0][FEW] for row in twice}) == 2
     assert found["sets"]["brown"]["documents"] == 80
@@ -148,7 +148,7 @@ def test_documents_in_another_language(
     sizes = ["--documents", "50", "--held-out", "50", "--steps", "2", "--sets", "German", "--clones", str(tmp_path)]
     languages.main(["--base", str(tmp_path / "base"), *places, *sizes])
     german = by_row(read_json(tmp_path / "out" / "languages.json")["results"], "German")
-    twice = (languages.ADAPTED, languages.TRAINED)
+    twice = (languages.ADAPTED, languages.TRAINED, languages.TAUGHT_TRAINED)
     assert {row: len(each) for row, each in german.items()} == {row: 1 + (row in twice) for row in languages.ROWS}
     assert german[languages.MINILM][0][FEW] != german[languages.BASE][0][FEW], "the prompt is read"
     page = re.sub(" +", " ", (tmp_path / "out" / "languages.md").read_text(encoding="utf-8"))
