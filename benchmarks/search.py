@@ -37,8 +37,22 @@ from simlte_st.files import read_json
 from simlte_st.models.loading import load_model
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.search.hits import Mode
+from simlte_st.words.languages import LanguageFinder
 
-QUESTIONS = Path(__file__).parent / "datasets" / "pep_questions.json"
+QUESTIONS = Path(__file__).parent / "datasets" / "questions.json"
+"""Users' questions by the name of a clone, the documents that answer them, and in which third of the first one."""
+
+CLONES = {
+    "rfcs": ("rfcs", "text/*.md"),
+    "contrib-versions": ("terms", "*/*.md"),
+    "enhancements": ("enhancements", "keps/**/README.md"),
+}
+"""Names of sets, and the files that are documents, by the name of a clone; other clones hold proposals with titles.
+
+The clones are of github.com/rust-lang/rfcs, OpenTermsArchive/contrib-versions (terms of service) and
+kubernetes/enhancements.
+"""
+
 DOCUMENTS, QUERIES, FIRST = 500, 150, 100
 
 STATIC = "simlte-static"
@@ -106,14 +120,31 @@ def load_sets(shared: Path, clones: list[Path]) -> dict[str, SearchSet]:
         "PolitiFact, tweets": SearchSet(checks, draw_rows(tweets, QUERIES)),
         "AAN, cited papers": SearchSet(papers, citing),
     }
+    questions = read_json(QUESTIONS)
     for clone in clones:
-        texts = read_proposals(clone)
-        sets[f"{clone.name}, titles"] = title_set(texts.values())
-        if clone.name == "peps":
-            documents = [Document(number, text) for number, (_, text) in texts.items()]
-            queries = [(question, {*numbers}) for question, numbers in read_json(QUESTIONS)]
-            sets["peps, questions"] = SearchSet(documents, queries)
+        name, pattern = CLONES.get(clone.name, (clone.name, None))
+        if pattern is None:
+            proposals = read_proposals(clone)
+            sets[f"{name}, titles"] = title_set(proposals.values())
+            documents = [Document(number, text) for number, (_, text) in proposals.items()]
+        else:
+            documents = read_english(clone, pattern)
+        if rows := questions.get(clone.name):
+            queries = [(row["query"], {*row["documents"]}) for row in rows]
+            sets[f"{name}, questions"] = SearchSet(documents, queries)
     return sets
+
+
+def read_english(clone: Path, pattern: str) -> list[Document]:
+    """Return the English documents of a clone without HTML comments; ids are paths without the suffix."""
+    paths = sorted(clone.glob(pattern))
+    texts = [re.sub(r"<!--.*?-->", "", path.read_text(encoding="utf-8"), flags=re.DOTALL) for path in paths]
+    find_language = LanguageFinder(texts)
+    return [
+        Document(path.relative_to(clone).with_suffix("").as_posix(), text)
+        for path, text in zip(paths, texts, strict=True)
+        if text.strip() and find_language(text) == "en"
+    ]
 
 
 def read_proposals(clone: Path) -> dict[str, tuple[str, str]]:
@@ -128,7 +159,7 @@ def read_proposals(clone: Path) -> dict[str, tuple[str, str]]:
 
 def main(argv: list[str] | None = None) -> None:
     parser = make_parser(__doc__, "--shared", "--output", "--work", work="search.work")
-    parser.add_argument("--clones", type=Path, nargs="*", default=[], help="clones of proposals (default: none)")
+    parser.add_argument("--clones", type=Path, nargs="*", default=[], help="clones of documents (default: none)")
     options = parser.parse_args(argv)
     torch.set_num_threads(1)
     work, cells = Work(options.work), dict[str, dict[str, Any]]()
