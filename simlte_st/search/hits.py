@@ -211,9 +211,11 @@ class Hit:
             under the ``rerank=`` model, each standardised.
         cosine: Cosine between the query and the document or its best passage; None with ``mode="text"``.
         bm25: BM25 score of the document; None if BM25 did not rank it.
+        title: The value of the title column; otherwise a heading, a subject or the first line of the text.
         beginning: The first words of the text, with an ellipsis if it is longer.
-        passage: The passage nearest to the query, if the index has passages; None if the model reads the whole document
-            or with ``mode="text"``. With ``rerank=``, the reranker's best passage.
+        passage: The part of the text with the rarest words of the query, up to 400 characters. With ``mode="dense"``,
+            it comes from the passage nearest to the query, if the index has passages; with ``rerank=``, from the
+            reranker's best passage. Without shared words, it is the beginning of these or of the text.
         metadata: The values of the metadata columns.
         sentences: With ``explain=True``, the sentences nearest to the query, each with its cosine.
         words: With ``explain=True``, the words shared with the query, each with its share of the BM25 score.
@@ -225,7 +227,8 @@ class Hit:
     cosine: float | None
     bm25: float | None
     beginning: str
-    passage: str | None = None
+    passage: str = ""
+    title: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
     sentences: tuple[tuple[str, float], ...] = ()
     words: tuple[tuple[str, float], ...] = ()
@@ -233,7 +236,7 @@ class Hit:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the hit, including its metadata, as JSON values."""
-        names = ("id", "score", "cosine", "bm25", "reranked", "beginning", "passage")
+        names = ("id", "score", "cosine", "bm25", "reranked", "title", "beginning", "passage")
         values = {name: getattr(self, name) for name in names}
         for name, value in self.metadata.items():
             is_finite = not isinstance(value, float) or isfinite(value)  # JSON has no NaN or infinity

@@ -17,10 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 from simlte_st.errors import DataError, ModelError
 from simlte_st.files import valid_unicode
 from simlte_st.models.vectors import unit_rows
-from simlte_st.reading.document import Document, to_name
+from simlte_st.reading.document import Document, document_title, title_column, to_name
 from simlte_st.reading.documents import list_documents
 from simlte_st.search.encoder import Encoder
 from simlte_st.search.hits import Criteria, Hit, Match, Query, RememberedVectors, find_matches, shorten, z_scores
+from simlte_st.search.passages import PassageFinder
 from simlte_st.search.store import Store, sql_in, text_hash
 from simlte_st.search.words import WordCounts, terms_by_word
 from simlte_st.words.sentences import segment_document, sentence_runs
@@ -59,7 +60,7 @@ class Searcher:
     """Searches an index by given criteria; its word counts are read only once."""
 
     def __init__(self, store: Store, get_encoder: Callable[[], Encoder], parts: bool, languages: Sequence[str]) -> None:
-        self.store, self.get_encoder, self.parts = store, get_encoder, parts
+        self.store, self.get_encoder, self.parts, self.languages = store, get_encoder, parts, languages
         self.criteria = Criteria()
         self.reranker: Reranker | None = None
         self._sentence_vectors = RememberedVectors(lambda sentences: get_encoder().documents(sentences))
@@ -157,18 +158,21 @@ class Searcher:
         if with_passage := sorted({match.id for match in matches if match.part}):
             rows = self.store.find_rows("id", with_passage, ["id", "part", "passage"], "part > 0").to_pylist()
             passages = {(row["id"], row["part"]): row["passage"] for row in rows}
-        results = []
+        results, titles = [], title_column(self.store.metadata().names)
         for query, ranking in zip(queries, rankings, strict=True):
+            find_passage = PassageFinder(query.words, self._counts.rareness, self.languages)
             texts = {match.id: documents[match.id].text for match in ranking}
-            hits = [
-                Hit(
-                    match.id, match.score, match.cosine, match.bm25, shorten(texts[match.id], _BEGINNING),
-                    passage=match.passage or passages.get((match.id, match.part)),
-                    metadata=documents[match.id].metadata or {},
-                    reranked=match.reranked,
-                )
-                for match in ranking
-            ]  # fmt: skip
+            hits = []
+            for match in ranking:
+                text, metadata = texts[match.id], documents[match.id].metadata or {}
+                nearest = passages.get((match.id, match.part))
+                region = match.passage or (self.criteria.mode == "dense" and nearest) or text
+                hit = Hit(
+                    match.id, match.score, match.cosine, match.bm25, shorten(text, _BEGINNING),
+                    passage=find_passage(region, nearest), title=document_title(metadata.get(titles or ""), text),
+                    metadata=metadata, reranked=match.reranked,
+                )  # fmt: skip
+                hits.append(hit)
             results.append(self._explain(hits, texts, query) if self.criteria.explain and hits else hits)
         return results
 

@@ -8,6 +8,7 @@ from simlte_st.data import Document
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.search import Index
 from simlte_st.search.hits import VECTORS, fused_scores, shorten
+from simlte_st.search.passages import PASSAGE
 from simlte_st.search.words import MAX_QUERY_WORDS, WordCounts
 from simlte_st.words.sentences import segment_document
 
@@ -23,7 +24,7 @@ def test_dense_search_ranks_by_cosine(index: Index, corpus: list[Document], mode
     assert hits[0].metadata == corpus[order[0]].metadata
     whole_words = texts[order[0]][:301].rpartition(" ")[0]
     assert hits[0].beginning == f"{whole_words} …"
-    assert (hits[0].bm25, hits[0].passage, hits[0].words) == (None, None, ())
+    assert (hits[0].bm25, hits[0].words) == (None, ())
 
 
 def test_text_search_ranks_by_bm25(index: Index) -> None:
@@ -87,7 +88,10 @@ def test_threshold_returns_all_hits_above_it(parted: Index, corpus: list[Documen
     assert len(parted.search("Ba bun bis.", threshold=-1)) == 10
 
 
-def test_best_passage_scores_the_document(parted: Index, model: SentenceTransformer, corpus: list[Document]) -> None:
+def test_best_passage_scores_the_document(
+    parted: Index, model: SentenceTransformer, corpus: list[Document], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("simlte_st.search.passages.PASSAGE", 10_000)
     rows = parted._store.rows("part > 0", ["id", "part", "passage"]).to_pylist()
     passage = next(row["passage"] for row in rows if row["id"] == "d7" and row["part"] == 2)
     hit = parted.search(passage, top_k=1, mode="dense")[0]
@@ -104,6 +108,28 @@ def test_best_passage_scores_the_document(parted: Index, model: SentenceTransfor
         }
         assert hit.passage == max(cosines, key=cosines.__getitem__)
         assert hit.cosine == pytest.approx(max(cosines.values()), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("query", "passage"),
+    [
+        ("how quaggas grazed", "The quagga grazes."),
+        ("universitäten", "Die UNIVERSITÄTEN schließen."),
+        ("c++ and node.js", "- C++ or node.js"),
+        ("天气很好", "今天天气很好。"),
+        ("string quagga", "The quagga grazes."),
+        ("nothing like it", "İstanbul ba bun"),
+    ],
+)
+def test_hit_shows_the_passage_with_the_words(index: Index, query: str, passage: str) -> None:
+    filler = ["İstanbul ba bun bis.", *["Bis stringent bun bis, ba bun bis bun."] * 30]
+    parts = ["The quagga grazes.", "Die UNIVERSITÄTEN schließen.", "A list:\n- C++ or node.js", "今天天气很好。"]
+    index.add([Document("long", "".join(f"{' '.join(filler)}\n\n{part}\n\n" for part in parts))])
+    for explain in (False, True):
+        hit = next(hit for hit in index.search(query, top_k=11, explain=explain) if hit.id == "long")
+        assert hit.passage.startswith(passage)
+        assert len(hit.passage) <= PASSAGE
+        assert hit.passage in index.documents(["long"])[0].text
 
 
 def test_explain(index: Index, model: SentenceTransformer, corpus: list[Document]) -> None:
