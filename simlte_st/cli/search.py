@@ -31,7 +31,7 @@ from simlte_st.search import Hit, Index
 ADDRESS = "127.0.0.1"
 """Address of the page, reachable only from this machine."""
 
-_LINES = 3  # of a passage in the terminal
+_LINES, _TITLE = 3, 24  # lines of a passage in the terminal; a title with less room gets a line of its own
 _RULER = re.compile(r"([=_~*#-])\1{2,}")
 
 Port = Annotated[int, Interval(ge=1, le=65535)]
@@ -72,6 +72,7 @@ def run_index(
 
     The first run creates the index. Later runs add new documents and replace changed ones; nothing is encoded twice.
     After an interruption, run the same command again. All other columns of the source are kept, for ``where=`` filters.
+    With ``quiet=``, it prints nothing if all documents and values could be read.
 
     Args:
         model: Folder or name of the model.
@@ -96,7 +97,8 @@ def run_index(
     create = {**options.of(Index.create), "device": Engine(**options.of(Engine)).loading_device}
     index = Index.create(output, model, exist_ok=True, **create)
     report = index.add(reader, **options.of(Index.add))
-    return Result(report.summary(), {"index": output, **report.to_dict()}, reading=report.reading)
+    failed = report.kept or report.misfits or not options.get("quiet")
+    return Result(report.summary() if failed else "", {"index": output, **report.to_dict()}, reading=report.reading)
 
 
 def _delete(index: Index, ids: list[str]) -> Result:
@@ -222,7 +224,8 @@ def _write_hits(
 
 def _csv(query: str | None, hits: list[Hit], columns: Sequence[str], header: bool) -> str:
     """Return hits as CSV, with the metadata in the last columns."""
-    names = ["query"] * (query is not None) + ["rank", "id", "score", "cosine", "bm25", "reranked", "title", "passage"]
+    names = ["query"] * (query is not None) + ["rank", "id", "score", "cosine", "bm25", "reranked"]
+    names += ["identical", "title", "passage"]
     names += [name for name in columns if name not in names]
     text = io.StringIO()
     rows = csv.DictWriter(text, names, extrasaction="ignore", lineterminator="\n")
@@ -251,8 +254,11 @@ def _table(hits: list[Hit], options: Options) -> Iterator[str]:
     for rank, hit in enumerate(hits, start=1):
         scores = [(hit.cosine, ".3f"), (hit.bm25, ".1f"), *[(hit.reranked, ".3f")] * is_reranked]
         cells = "".join(f"  {'-' if score is None else format(score, form):>6}" for score, form in scores)
-        line = f"{rank:>4}  {hit.id:<{id_width}}{cells}  "
-        yield line + crop_line(hit.title, max(20, width - len(line)))
+        line, title = f"{rank:>4}  {hit.id:<{id_width}}{cells}  ", "(identical) " * hit.identical + hit.title
+        if (room := width - len(line)) < _TITLE:
+            yield line.rstrip()
+            line, room = " " * 6, width - 6
+        yield line + crop_line(title, room)
         yield from textwrap.wrap(
             _passage_line(hit), width, initial_indent=" " * 6, subsequent_indent=" " * 6, max_lines=_LINES,
             placeholder=" …", break_on_hyphens=False,

@@ -212,6 +212,8 @@ def hit_html(hit: Hit, rank: int, title: str | None = None) -> str:
         parts.append(f'<span class="cosine" title="{COSINE}">cosine {hit.cosine:.3f}</span>')
     if hit.bm25 is not None:
         parts.append(f'<span class="bm25" title="{BM25}">BM25 {hit.bm25:.1f}</span>')
+    if hit.identical:
+        parts.append('<span class="about">identical text</span>')
     parts.append(f'</div><div class="about">{metadata_html(hit.metadata, title)}</div>')
     parts.append(f'<p class="text">{highlight(hit.passage, [sentence for sentence, _ in hit.sentences], words)}</p>')
     if hit.sentences:

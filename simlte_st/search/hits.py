@@ -74,7 +74,7 @@ class Query:
         words: Query words, by BM25 term.
         weights: Weight of each term.
         vector: Unit-length vector (shape ``[dim]``); None with ``mode="text"``.
-        excluded: Ids to leave out of the hits: the query documents, and documents with the same text.
+        excluded: Ids of query documents in the index, to leave out of the hits.
         text: Text of the query; empty for query documents.
         documents: Texts of the query documents.
     """
@@ -220,6 +220,7 @@ class Hit:
         sentences: With ``explain=True``, the sentences nearest to the query, each with its cosine.
         words: With ``explain=True``, the words shared with the query, each with its share of the BM25 score.
         reranked: Cosine of the query and the passage under the ``rerank=`` model; None if the hit was not reranked.
+        identical: Whether the text is that of a query document.
     """
 
     id: str
@@ -233,10 +234,11 @@ class Hit:
     sentences: tuple[tuple[str, float], ...] = ()
     words: tuple[tuple[str, float], ...] = ()
     reranked: float | None = None
+    identical: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the hit, including its metadata, as JSON values."""
-        names = ("id", "score", "cosine", "bm25", "reranked", "title", "beginning", "passage")
+        names = ("id", "score", "cosine", "bm25", "reranked", "identical", "title", "beginning", "passage")
         values = {name: getattr(self, name) for name in names}
         for name, value in self.metadata.items():
             is_finite = not isinstance(value, float) or isfinite(value)  # JSON has no NaN or infinity

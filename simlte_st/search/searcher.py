@@ -8,6 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from functools import cache, cached_property, lru_cache
 from itertools import chain, islice
 
@@ -53,6 +54,7 @@ BEGINNING_TOKENS = 254
 """Number of tokens to read from the beginning of each hit if the query is a document."""
 
 _REMEMBERED = 1024  # documents whose passages are cached
+_MAX_ID, _NEAR_IDS, _NEAR = 200, 3, 0.8  # a text up to 200 characters may be a mistyped id; ids to name; their ratio
 _END = re.compile(r"(?<=[.!?])\s+")
 
 
@@ -106,32 +108,36 @@ class Searcher:
             return [Document(row["id"], row["text"]) for row in rows]
         if text == "-" or os.path.exists(text):
             return [replace(document, id="") for document in list_documents(text)]
-        if text.isascii() and len(text.split()) <= 1:
+        ids = self.store.ids() if len(text) <= _MAX_ID else []
+        by_lower = {doc_id.lower(): doc_id for doc_id in reversed(ids)}
+        near = [by_lower[name] for name in get_close_matches(text.lower(), by_lower, _NEAR_IDS, _NEAR)]
+        if near or (text.isascii() and len(text.split()) <= 1):
+            hint = f"Ids like it: {', '.join(map(repr, near))}. " if near else "A text needs several words. "
             raise DataError(
-                f"{text!r} is neither an id in the index nor a file. A text needs several words; to search for one "
-                "word, use simlte search."
+                f"{text!r} is neither an id in the index nor a file. {hint}To search for words, use simlte search."
             )
         return [Document("", text)]
 
     def document_queries(self, groups: Sequence[Sequence[Document]]) -> list[Query]:
-        """Return one query per group of documents; its hits exclude the group and documents with the same text.
+        """Return one query per group of documents.
 
-        Texts in the index are not encoded again.
+        Its hits exclude documents of the group that are in the index, with the same id and text. Texts in the index are
+        not encoded again.
         """
         hashes = sorted({text_hash(document.text) for document in chain(*groups)})
         duplicates: dict[str, list[str]] = {digest: [] for digest in hashes}
         for row in self.store.find_rows("hash", hashes, ["id", "hash"], "part = 0").to_pylist():
             duplicates[row["hash"]].append(row["id"])
-        ids = [document.id or next(iter(duplicates[text_hash(document.text)]), "") for document in chain(*groups)]
+        ids = [next(iter(duplicates[text_hash(document.text)]), "") for document in chain(*groups)]
         with_vectors = self.criteria.with_vectors
         vectors = iter(self._document_vectors([*chain(*groups)], ids) if with_vectors else ())
         queries = []
         for group in groups:
-            excluded = {doc_id for document in group for doc_id in (document.id, *duplicates[text_hash(document.text)])}
+            excluded = {document.id for document in group if document.id in duplicates[text_hash(document.text)]}
             vector = unit_mean(np.stack([*islice(vectors, len(group))])) if with_vectors else None
             texts = [document.text for document in group]
             words = self.query_words("\n\n".join(texts))
-            queries.append(Query(*words, vector, excluded=sorted(excluded - {""}), documents=texts))
+            queries.append(Query(*words, vector, excluded=sorted(excluded), documents=texts))
         return queries
 
     def _document_vectors(self, documents: Sequence[Document], ids: Sequence[str]) -> list[NDArray[np.float32]]:
@@ -170,7 +176,7 @@ class Searcher:
                 hit = Hit(
                     match.id, match.score, match.cosine, match.bm25, shorten(text, _BEGINNING),
                     passage=find_passage(region, nearest), title=document_title(metadata.get(titles or ""), text),
-                    metadata=metadata, reranked=match.reranked,
+                    metadata=metadata, reranked=match.reranked, identical=text in query.documents,
                 )  # fmt: skip
                 hits.append(hit)
             results.append(self._explain(hits, texts, query) if self.criteria.explain and hits else hits)
