@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from simlte_st.errors import ConfigurationError
 from simlte_st.search.store import Nearest, Store
+from simlte_st.search.words import MAX_QUERY_WORDS
 
 T = TypeVar("T")
 
@@ -30,6 +31,9 @@ VECTORS = 0.3
 """Weight of the cosines in hybrid mode; BM25 has weight 1. On ten datasets of known pairs, with an encoder and with
 static models (with and without passages), weights of .2 to .6 perform about equally. At .3, the MRR of hybrid search is
 never more than .003 below the better of vectors and BM25. Leave-one-dataset-out selection picks .2 to .4."""
+
+LONG_VECTORS = 1.0
+"""Weight of the cosines for query documents with at least :data:`~simlte_st.search.words.MAX_QUERY_WORDS` words."""
 
 _DEPTH = 100  # minimum length of the rankings to fuse; scores are standardised over the first 100 documents of each
 _THREADS = 4  # for BM25 search; on two cores, four threads halve the time and more gain little
@@ -86,6 +90,11 @@ class Query:
     text: str = ""
     documents: Sequence[str] = ()
 
+    @property
+    def weight(self) -> float:
+        """Weight of the cosines in hybrid mode."""
+        return LONG_VECTORS if self.documents and len({*self.words.values()}) >= MAX_QUERY_WORDS else VECTORS
+
 
 @dataclass(frozen=True, slots=True)
 class Match:
@@ -120,9 +129,9 @@ def find_matches(store: Store, queries: Sequence[Query], criteria: Criteria) -> 
     if mode == "hybrid":
         _add_missing_cosines(store, queries, nearest, bm25_scores)
     matches = []
-    for near, bm25 in zip(nearest, bm25_scores, strict=True):
+    for query, near, bm25 in zip(queries, nearest, bm25_scores, strict=True):
         cosines = {doc_id: cosine for doc_id, (cosine, _) in near.items()}
-        scores = fused_scores(cosines, bm25) if mode == "hybrid" else bm25 if mode == "text" else cosines
+        scores = fused_scores(cosines, bm25, query.weight) if mode == "hybrid" else bm25 if mode == "text" else cosines
         best = sorted(scores, key=lambda doc_id: (-scores[doc_id], doc_id))[:top_k]
         rows = ((doc_id, *near.get(doc_id, (None, 0))) for doc_id in best)
         matches.append([Match(doc_id, scores[doc_id], cosine, part, bm25.get(doc_id)) for doc_id, cosine, part in rows])
@@ -172,7 +181,9 @@ def _add_missing_cosines(
                 near[doc_id] = float(cosines.max()), parts[row_numbers[doc_id][cosines.argmax()]]
 
 
-def fused_scores(cosines: Mapping[str, float], bm25: Mapping[str, float]) -> dict[str, float]:
+def fused_scores(
+    cosines: Mapping[str, float], bm25: Mapping[str, float], weight: float = VECTORS
+) -> dict[str, float]:
     """Return the sum of each document's standardised BM25 score and its weighted, standardised cosine.
 
     Means and standard deviations are taken over the first documents of either ranking, so they do not depend on the
@@ -182,12 +193,13 @@ def fused_scores(cosines: Mapping[str, float], bm25: Mapping[str, float]) -> dic
     Args:
         cosines: Cosines of all documents, nearest first.
         bm25: BM25 scores of the documents that contain words of the query, highest first.
+        weight: Weight of the cosines.
     """
     first = {*islice(cosines, _DEPTH), *islice(bm25, _DEPTH)}
     is_first = np.array([doc_id in first for doc_id in cosines], dtype=bool)
     words = np.array([bm25.get(doc_id, 0.0) for doc_id in cosines])
     near = np.array([*cosines.values()])
-    scores = z_scores(words, np.sort(words[is_first])[-_DEPTH:]) + VECTORS * z_scores(near, near[is_first])
+    scores = z_scores(words, np.sort(words[is_first])[-_DEPTH:]) + weight * z_scores(near, near[is_first])
     return dict(zip(cosines, scores.tolist(), strict=True))
 
 

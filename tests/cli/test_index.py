@@ -86,8 +86,9 @@ def test_queries_and_ids_are_read_from_stdin(
 
 
 def test_title_taken_from_text_is_shown_once(
-    static_path: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    static_path: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     Index.create(tmp_path / "ix", static_path).add([Document("d1", "The old harbour\nShips come in the morning.")])
     out, err = run(f"search {tmp_path / 'ix'} 'ships, quaggas' --mode text", capfd)
     assert err.splitlines()[-1] == "No document contains: quaggas."
