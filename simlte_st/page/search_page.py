@@ -175,7 +175,11 @@ def document_html(document: Document, hit: Hit, title: str | None = None) -> str
     The title column, ``title``, is omitted from the metadata.
     """
     start = document.text.find(hit.passage)
-    start = document.text.find("\n", start - _LEAD) if start > 2 * _LEAD else 0
+    if start > 2 * _LEAD:
+        line_end = document.text.find("\n", start - _LEAD, start)
+        start = len(document.text) - len(document.text[line_end if line_end >= 0 else start :].lstrip())
+    else:
+        start = 0
     sentences, words = [sentence for sentence, _ in hit.sentences] or [hit.passage], [word for word, _ in hit.words]
     before, after = (highlight(part, sentences, words) for part in (document.text[:start], document.text[start:]))
     if before:

@@ -187,11 +187,12 @@ def test_hit_shows_scores_metadata_and_passage() -> None:
     assert "cosine" not in hit_html(Hit("a", 1.0, None, None, "beginning"), 1)
 
 
-def test_long_document_opens_at_the_passage() -> None:
+@pytest.mark.parametrize("end", ["\n", "\n\n", " "])
+def test_long_document_opens_at_the_passage(end: str) -> None:
     lines = [f"Line <{number}>" for number in range(200)]
-    hit = Hit("a", 1.0, None, None, "", lines[150])
-    before, after = document_html(Document("a", "\n".join(lines)), hit).split("</details>")
-    assert f"characters before</summary>{escape(lines[0])}\n" in before
+    hit, text = Hit("a", 1.0, None, None, "", lines[150]), end.join(lines)
+    before, after = document_html(Document("a", text), hit).split("</details>")
+    assert f"characters before</summary>{escape(lines[0])}{end}" in before
     assert f"<mark>{escape(lines[150])}</mark>" in after
     assert f"{before.split('</summary>')[1]}{after}".count("Line") == 200
-    assert "<details>" not in document_html(Document("a", "\n".join(lines)), replace(hit, passage=lines[9]))
+    assert "<details>" not in document_html(Document("a", text), replace(hit, passage=lines[9]))
