@@ -75,8 +75,8 @@ def find_labelled(documents: Sequence[Document], column: str) -> list[int]:
     if len(usable_rows) < 2 * MIN_DOCUMENTS or classes < 2:
         raise DataError(
             f"probe={column!r}: a probe needs {2 * MIN_DOCUMENTS} documents in 2 or more classes of at least "
-            f"{splits.MIN_CLASS_SIZE} each; the sample has {len(usable_rows)} in {classes}. Label more documents, choose "
-            "a column with fewer classes, or draw a larger sample."
+            f"{splits.MIN_CLASS_SIZE} each; the sample has {len(usable_rows)} in {classes}. Label more documents, "
+            "choose a column with fewer classes, or draw a larger sample."
         )
     return usable_rows
 

@@ -50,7 +50,7 @@ class Line(NamedTuple):
     detail: str = ""
 
 
-class TextWithColumns(NamedTuple):
+class FileText(NamedTuple):
     """The text of a file, and its values by column."""
 
     text: str
@@ -149,18 +149,18 @@ def read_text(path: Path, reading: Reading) -> str:
     return decode_text(read_whole(path, reading), reading.encoding)
 
 
-def read_markdown(path: Path, reading: Reading) -> TextWithColumns:
+def read_markdown(path: Path, reading: Reading) -> FileText:
     """Return the text after the front matter, which stands between two ``---`` lines, and the title in it, if any.
 
     As an e-mail's text begins with its subject, the text begins with the title, unless that occurs in it.
     """
     text = _EMBEDDED.sub("", read_text(path, reading))
     if (match := _FRONT_MATTER.match(text, 0, _MAX_FRONT_MATTER)) is None:
-        return TextWithColumns(text, {})
+        return FileText(text, {})
     text = text[match.end() :].lstrip("\n")
     if (title := _TITLE.search(match[1] or "")) is None:
-        return TextWithColumns(text, {})
-    return TextWithColumns(text if title[2] in text else f"{title[2]}\n\n{text}", {"title": title[2].strip()})
+        return FileText(text, {})
+    return FileText(text if title[2] in text else f"{title[2]}\n\n{text}", {"title": title[2].strip()})
 
 
 def read_notebook(path: Path, reading: Reading) -> str:

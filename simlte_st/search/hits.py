@@ -181,9 +181,7 @@ def _add_missing_cosines(
                 near[doc_id] = float(cosines.max()), parts[row_numbers[doc_id][cosines.argmax()]]
 
 
-def fused_scores(
-    cosines: Mapping[str, float], bm25: Mapping[str, float], weight: float = VECTORS
-) -> dict[str, float]:
+def fused_scores(cosines: Mapping[str, float], bm25: Mapping[str, float], weight: float = VECTORS) -> dict[str, float]:
     """Return the sum of each document's standardised BM25 score and its weighted, standardised cosine.
 
     Means and standard deviations are taken over the first documents of either ranking, so they do not depend on the

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice, takewhile
-from os.path import commonprefix
 
 import regex
 
@@ -27,9 +26,7 @@ cost."""
 _WORDS = 24  # of a query document, which has up to 100; those with the highest tf-idf
 _LEAD = 80  # characters before the first matching word, in a sentence that is too long for a passage
 # After a sentence, a blank line or a ruler, and before a list item or a heading; a single line end may be a hard wrap.
-_START = re.compile(
-    r"(?:[.!?]\s|[。！？]|\n(?:[ \t]*\n|[=~_*-]{3,}[ \t]*\n|(?=[ \t]*(?:[-*+#>|]|\d+[.)]))))\s*"  # noqa: RUF001
-)
+_START = re.compile(r"(?:[.!?]\s|[。！？]|\n(?:[ \t]*\n|[=~_*-]{3,}[ \t]*\n|(?=[ \t]*(?:[-*+#>|]|\d+[.)]))))\s*")
 _TOKEN = re.compile(r"[\w'\u2019]+")
 _UNSPACED = regex.compile(rf"[{UNSPACED}\p{{Hangul}}]")
 
@@ -43,16 +40,15 @@ class PassageFinder:
         languages: The languages of the index.
     """
 
-    def __init__(
-        self, words: Mapping[str, str], rareness: Callable[[str], float], languages: Sequence[str]
-    ) -> None:
+    def __init__(self, words: Mapping[str, str], rareness: Callable[[str], float], languages: Sequence[str]) -> None:
         first = dict(islice(terms_by_word(words).items(), _WORDS))
         self._languages, self._words = languages, {term: word for word, terms in first.items() for term in terms}
         self._weights = {word: min(map(rareness, terms)) for word, terms in first.items()}
         self._prefixes: dict[str, bool] = {}  # and whether the word that begins with it must have one of the terms
         for term, word in self._words.items():
             is_plain = PLAIN.fullmatch(term) is not None and not _UNSPACED.search(word)
-            self._prefixes[(is_plain and commonprefix([term, word])) or word] = is_plain
+            stem = "".join(letter for letter, _ in takewhile(lambda pair: pair[0] == pair[1], zip(term, word)))
+            self._prefixes[(is_plain and stem) or word] = is_plain
 
     def __call__(self, text: str, nearest: str | None = None) -> str:
         """Return the passage, an exact part of the text.
@@ -67,11 +63,12 @@ class PassageFinder:
         starts, previous, best, best_score = [0, *(match.end() for match in _START.finditer(text))], -1, 0, 0.0
         for number, (position, _) in enumerate(found):
             start = starts[bisect_right(starts, position) - 1]
-            start = start if position - start <= PASSAGE - _LEAD else _word_start(text, position - _LEAD)
+            if position - start > PASSAGE - _LEAD:
+                start = max(text.rfind(" ", 0, position - _LEAD) + 1, position - 2 * _LEAD)
             if start == previous:
                 continue
-            previous, end = start, start + PASSAGE
-            counts = Counter(word for _, word in takewhile(lambda item: item[0] < end, found[number:]))
+            previous, stop = start, bisect_left(found, (start + PASSAGE, ""))
+            counts = Counter(word for _, word in found[number:stop])
             score = sum(self._weights[word] * (1 + REPEATED * (1 - 1 / count)) for word, count in counts.items())
             if score > best_score:
                 best, best_score = start, score
@@ -96,12 +93,6 @@ class PassageFinder:
         token = _TOKEN.match(text, position)
         terms = (word_to_term(token[0], language) for language in self._languages if token)
         return next((self._words[term] for term in terms if term in self._words), None)
-
-
-def _word_start(text: str, position: int) -> int:
-    """Return the start of the next word."""
-    space = re.compile(r"\s+").search(text, position, position + _LEAD // 2)
-    return space.end() if space else position
 
 
 def _crop(text: str, start: int) -> str:

@@ -109,7 +109,10 @@ def test_titles() -> None:
         ("\n\n The first line \nsecond", "The first line"),
         ("Hello,\n\nwho knows the way?\nThanks", "Hello, who knows the way?"),
         ("12\n34", "12 34"),
-        ("- Feature: `x`\n- Date: 2024\n\n## Summary\n[a]: #a\n\n=====\nAdd [a type](b.md).\n\n## Why\n", "Add a type."),
+        (
+            "- Feature: `x`\n- Date: 2024\n\n## Summary\n[a]: #a\n\n===\nAdd [a type](b.md).\n\n## Why\n",
+            "Add a type.",
+        ),
         ("- Feature: `x`\n\n# The **x** type\n\n## Summary\n```\n# code\n```\n", "The **x** type"),
         ("Updated: May\n![](a.png)\n======\nTerms of Use\n======\n\nText.\n\nScope\n---\n", "Terms of Use"),
         ("# Privacy\n\n# Scope\n", "Privacy"),

@@ -15,19 +15,19 @@ from simlte_st.reading.formats.office import read_docx, read_epub, read_odt, rea
 from simlte_st.reading.formats.records import open_csv, open_json, open_json_lines
 from simlte_st.reading.rows import EXTRA, BadTextError, Reading, Row, Skip, make_skip
 from simlte_st.reading.tables import Table, count_rows, folder_columns, open_parquet
-from simlte_st.reading.text_files import COMPRESSED, TextWithColumns, open_bytes, read_markdown, read_notebook, read_text
+from simlte_st.reading.text_files import COMPRESSED, FileText, open_bytes, read_markdown, read_notebook, read_text
 
 
 @dataclass(frozen=True)
 class TextFormat:
     """A format with one document per file.
 
-    ``read_file`` returns the text of a file, with any columns. It raises ``BadTextError`` with the reason if there is no text, and
-    ``OSError`` or any library's error if the file is damaged.
+    ``read_file`` returns the text of a file, with any columns. It raises ``BadTextError`` with the reason if there is
+    no text, and ``OSError`` or any library's error if the file is damaged.
     """
 
     suffixes: tuple[str, ...]  # in lower case
-    read_file: Callable[[Path, Reading], str | Mail | TextWithColumns]
+    read_file: Callable[[Path, Reading], str | Mail | FileText]
     libraries: tuple[str, ...] = ()  # modules that the "documents" extra installs
 
     def check_library(self) -> None:
