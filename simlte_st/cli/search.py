@@ -259,10 +259,8 @@ def _table(hits: list[Hit], options: Options) -> Iterator[str]:
             yield line.rstrip()
             line, room = " " * 6, width - 6
         yield line + crop_line(title, room)
-        yield from textwrap.wrap(
-            _passage_line(hit), width, initial_indent=" " * 6, subsequent_indent=" " * 6, max_lines=_LINES,
-            placeholder=" …", break_on_hyphens=False,
-        )  # fmt: skip
+        for line in textwrap.wrap(_passage_line(hit), width - 6, max_lines=_LINES, placeholder=" …"):
+            yield f"      {line}"
     for rank, hit in enumerate(hits if options.get("explain") else (), start=1):
         yield f"\n{rank:>4}  {hit.id}"
         for sentence, cosine in hit.sentences:

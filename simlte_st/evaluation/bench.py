@@ -68,25 +68,17 @@ def shrink_sample(documents: list[Document], model: SentenceTransformer, seed: i
     return documents, sum(lengths)
 
 
-def find_labelled(documents: Sequence[Document], column: str) -> list[int]:
-    """Return the rows of documents that a probe can use, or raise :class:`DataError` if there are too few."""
-    usable_rows = splits.probe_rows(documents)
-    classes = len({documents[row].label for row in usable_rows})
-    if len(usable_rows) < 2 * MIN_DOCUMENTS or classes < 2:
-        raise DataError(
-            f"probe={column!r}: a probe needs {2 * MIN_DOCUMENTS} documents in 2 or more classes of at least "
-            f"{splits.MIN_CLASS_SIZE} each; the sample has {len(usable_rows)} in {classes}. Label more documents, "
-            "choose a column with fewer classes, or draw a larger sample."
-        )
-    return usable_rows
-
-
 def divide_labelled(documents: Sequence[Document], column: str, seed: int) -> tuple[list[int], list[int]]:
     """Divide the labelled documents into rows to train probes on and rows to score them on."""
-    usable_rows = find_labelled(documents, column)
+    usable_rows = splits.probe_rows(documents)
     labels = [str(documents[row].label) for row in usable_rows]
+    if len(usable_rows) < 2 * MIN_DOCUMENTS or len(set(labels)) < 2:
+        raise DataError(
+            f"probe={column!r}: a probe needs {2 * MIN_DOCUMENTS} documents in 2 or more classes of at least "
+            f"{splits.MIN_CLASS_SIZE} each; the sample has {len(usable_rows)} in {len(set(labels))}. Label more "
+            "documents, choose a column with fewer classes, or draw a larger sample."
+        )
     train, test = splits.divide_rows([documents[row].text for row in usable_rows], labels, 0.5, seed)
-    splits.warn_of_classes([labels[row] for row in train], [labels[row] for row in test], SHOTS)
     return [usable_rows[row] for row in train], [usable_rows[row] for row in test]
 
 
@@ -99,6 +91,8 @@ class Bench:
         self.texts = [document.text for document in documents]
         self.labels = [str(document.label) for document in documents]
         self.labelled_rows = None if probe is None else divide_labelled(documents, probe, seed)
+        if self.labelled_rows is not None:
+            splits.warn_of_classes(*([self.labels[row] for row in rows] for rows in self.labelled_rows), SHOTS)
         self.source, self.probe, self.seed, self.progress = source, probe, seed, progress
         self.candidates: list[Candidate] = []
         self.models: dict[str, SentenceTransformer] = {}

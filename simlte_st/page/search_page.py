@@ -175,15 +175,10 @@ def document_html(document: Document, hit: Hit, title: str | None = None) -> str
     The title column, ``title``, is omitted from the metadata.
     """
     start = document.text.find(hit.passage)
-    if start > 2 * _LEAD:
-        line_end = document.text.find("\n", start - _LEAD, start)
-        start = len(document.text) - len(document.text[line_end if line_end >= 0 else start :].lstrip())
-    else:
-        start = 0
+    start = max(document.text.rfind("\n", 0, start - _LEAD // 4) + 1, start - _LEAD) if start > 2 * _LEAD else 0
     sentences, words = [sentence for sentence, _ in hit.sentences] or [hit.passage], [word for word, _ in hit.words]
     before, after = (highlight(part, sentences, words) for part in (document.text[:start], document.text[start:]))
-    if before:
-        before = f"<details><summary>{start:,} characters before</summary>{before}</details>"
+    before = before and f"<details><summary>{start:,} characters before</summary>{before}</details>"
     about = " · ".join(filter(None, (escape(document.id), metadata_html(document.metadata or {}, title))))
     text = f'<div class="about">{about}</div><div class="document">{before}{after}</div>'
     return f'<div class="simlte"><h2>{escape(hit.title)}</h2>{text}</div>'
@@ -216,8 +211,7 @@ def hit_html(hit: Hit, rank: int, title: str | None = None) -> str:
         parts.append(f'<span class="cosine" title="{COSINE}">cosine {hit.cosine:.3f}</span>')
     if hit.bm25 is not None:
         parts.append(f'<span class="bm25" title="{BM25}">BM25 {hit.bm25:.1f}</span>')
-    if hit.identical:
-        parts.append('<span class="about">identical text</span>')
+    parts.append('<span class="about">identical text</span>' * hit.identical)
     parts.append(f'</div><div class="about">{metadata_html(hit.metadata, title)}</div>')
     parts.append(f'<p class="text">{highlight(hit.passage, [sentence for sentence, _ in hit.sentences], words)}</p>')
     if hit.sentences:

@@ -155,12 +155,10 @@ def read_markdown(path: Path, reading: Reading) -> FileText:
     As an e-mail's text begins with its subject, the text begins with the title, unless that occurs in it.
     """
     text = _EMBEDDED.sub("", read_text(path, reading))
-    if (match := _FRONT_MATTER.match(text, 0, _MAX_FRONT_MATTER)) is None:
-        return FileText(text, {})
-    text = text[match.end() :].lstrip("\n")
-    if (title := _TITLE.search(match[1] or "")) is None:
-        return FileText(text, {})
-    return FileText(text if title[2] in text else f"{title[2]}\n\n{text}", {"title": title[2].strip()})
+    match = _FRONT_MATTER.match(text, 0, _MAX_FRONT_MATTER)
+    found = _TITLE.search((match and match[1]) or "")
+    title, text = found[2].strip() if found else "", text[match.end() :].lstrip("\n") if match else text
+    return FileText(text if title in text else f"{title}\n\n{text}", {"title": title} if title else {})
 
 
 def read_notebook(path: Path, reading: Reading) -> str:

@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from itertools import islice, takewhile
+from itertools import islice
 
 import regex
 
@@ -47,7 +47,7 @@ class PassageFinder:
         self._prefixes: dict[str, bool] = {}  # and whether the word that begins with it must have one of the terms
         for term, word in self._words.items():
             is_plain = PLAIN.fullmatch(term) is not None and not _UNSPACED.search(word)
-            stem = "".join(letter for letter, _ in takewhile(lambda pair: pair[0] == pair[1], zip(term, word)))
+            stem = next(term[:size] for size in range(len(term), -1, -1) if word.startswith(term[:size]))
             self._prefixes[(is_plain and stem) or word] = is_plain
 
     def __call__(self, text: str, nearest: str | None = None) -> str:

@@ -108,8 +108,7 @@ class Searcher:
             return [Document(row["id"], row["text"]) for row in rows]
         if text == "-" or os.path.exists(text):
             return [replace(document, id="") for document in list_documents(text)]
-        ids = self.store.ids() if len(text) <= _MAX_ID else []
-        by_lower = {doc_id.lower(): doc_id for doc_id in reversed(ids)}
+        by_lower = {doc_id.lower(): doc_id for doc_id in (self.store.ids() if len(text) <= _MAX_ID else ())}
         near = [by_lower[name] for name in get_close_matches(text.lower(), by_lower, _NEAR_IDS, _NEAR)]
         if near or (text.isascii() and len(text.split()) <= 1):
             hint = f"Ids like it: {', '.join(map(repr, near))}. " if near else "A text needs several words. "
@@ -175,7 +174,7 @@ class Searcher:
                 region = match.passage or (self.criteria.mode == "dense" and nearest) or text
                 hit = Hit(
                     match.id, match.score, match.cosine, match.bm25, shorten(text, _BEGINNING),
-                    passage=find_passage(region, nearest), title=document_title(metadata.get(titles or ""), text),
+                    passage=find_passage(region, match.passage or nearest), title=document_title(metadata.get(titles or ""), text),
                     metadata=metadata, reranked=match.reranked, identical=text in query.documents,
                 )  # fmt: skip
                 hits.append(hit)

@@ -66,18 +66,11 @@ def test_link_each_queries_each_document_separately(
             )
 
 
-@pytest.mark.parametrize(
-    ("seed", "message"),
-    [
-        ("zebra", "neither an id.*several words"),
-        ("nowhere.txt", "neither an id"),
-        ("", "neither an id"),
-        ("  ", "neither an id"),
-        ("Terms, of Servic.md", r"Ids like it: 'a/terms of service\.md'"),
-        ("d33", "Ids like it: 'd3'"),
-    ],
-)
-def test_mistyped_query_document_is_an_error(index: Index, seed: str, message: str) -> None:
+@pytest.mark.parametrize("seed", ["nowhere.txt", "", "  ", "Terms, of Servic.md: a/terms of service.md", "d33: d3"])
+def test_mistyped_query_document_is_an_error(index: Index, seed: str) -> None:
     index.add([Document("a/terms of service.md", "Ba bun.")])
-    with pytest.raises(DataError, match=message):
+    seed, _, near = seed.partition(": ")
+    with pytest.raises(
+        DataError, match=f"neither an id.* like it: '{near}'" if near else "neither an id.*several words"
+    ):
         index.link(["d1", seed])

@@ -110,26 +110,16 @@ def test_best_passage_scores_the_document(
         assert hit.cosine == pytest.approx(max(cosines.values()), abs=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("query", "passage"),
-    [
-        ("how quaggas grazed", "The quagga grazes."),
-        ("universitäten", "Die UNIVERSITÄTEN schließen."),
-        ("c++ and node.js", "- C++ or node.js"),
-        ("天气很好", "今天天气很好。"),
-        ("string quagga", "The quagga grazes."),
-        ("nothing like it", "İstanbul ba bun"),
-    ],
-)
-def test_hit_shows_the_passage_with_the_words(index: Index, query: str, passage: str) -> None:
-    filler = ["İstanbul ba bun bis.", *["Bis stringent bun bis, ba bun bis bun."] * 30]
-    parts = ["The quagga grazes.", "Die UNIVERSITÄTEN schließen.", "A list:\n- C++ or node.js", "今天天气很好。"]
-    index.add([Document("long", "".join(f"{' '.join(filler)}\n\n{part}\n\n" for part in parts))])
-    for explain in (False, True):
-        hit = next(hit for hit in index.search(query, top_k=11, explain=explain) if hit.id == "long")
-        assert hit.passage.startswith(passage)
-        assert len(hit.passage) <= PASSAGE
+def test_hit_shows_the_passage_with_the_words(index: Index) -> None:
+    filler = "İstanbul ba bun bis. " + "Bis stringent bun bis, ba bun bis bun. " * 30
+    parts = ["The quagga grazes.", "Die UNIVERSITÄTEN schließen.", "- C++ or node.js", "今天天气很好。", filler.strip()]
+    queries = ["how quaggas grazed string", "universitäten", "c++ and node.js", "天气很好", "nothing like it"]
+    index.add([Document("long", "".join(f"{filler}\n\n{part}\n\n" for part in parts))])
+    for query, part in zip(queries, parts, strict=True):
+        hit = next(hit for hit in index.search(query, top_k=11) if hit.id == "long")
+        assert hit.passage.startswith(part[:18])
         assert hit.passage in index.documents(["long"])[0].text
+        assert len(hit.passage) <= PASSAGE
 
 
 def test_explain(index: Index, model: SentenceTransformer, corpus: list[Document]) -> None:
