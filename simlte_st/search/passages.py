@@ -27,7 +27,7 @@ _WORDS = 24  # of a query document, which has up to 100; those with the highest 
 _LEAD = 80  # characters before the first matching word, in a sentence that is too long for a passage
 # After a sentence, a blank line or a ruler, and before a list item or a heading; a single line end may be a hard wrap.
 _START = re.compile(r"(?:[.!?]\s|[。！？]|\n(?:[ \t]*\n|[=~_*-]{3,}[ \t]*\n|(?=[ \t]*(?:[-*+#>|]|\d+[.)]))))\s*")
-_TOKEN = re.compile(r"[\w'\u2019]+")
+_TOKEN = re.compile(r"(?<![^\W_])[\w'\u2019]+")
 _UNSPACED = regex.compile(rf"[{UNSPACED}\p{{Hangul}}]")
 
 
@@ -81,15 +81,13 @@ class PassageFinder:
         for prefix, is_plain in self._prefixes.items():
             position = lower.find(prefix)
             while position >= 0:
-                if not is_plain:
-                    found.append((position, prefix))
-                elif (not position or not lower[position - 1].isalnum()) and (word := self._word_at(lower, position)):
+                if word := self._word_at(lower, position) if is_plain else prefix:
                     found.append((position, word))
                 position = lower.find(prefix, position + len(prefix))
         return sorted({*found})
 
     def _word_at(self, text: str, position: int) -> str | None:
-        """Return the word of the query that the text has at a position, in any form."""
+        """Return the word of the query that begins at a position of the text, in any form."""
         token = _TOKEN.match(text, position)
         terms = (word_to_term(token[0], language) for language in self._languages if token)
         return next((self._words[term] for term in terms if term in self._words), None)
@@ -100,6 +98,5 @@ def _crop(text: str, start: int) -> str:
     part = text[start : start + PASSAGE + 1]
     if len(part) <= PASSAGE:
         return part.strip()
-    ends = (match.start() + 1 for match in _START.finditer(part))  # with the full stop
-    end = max((end for end in ends if end >= PASSAGE // 2), default=0)
+    end = max((match.start() for match in _START.finditer(part) if match.start() >= PASSAGE // 2), default=-1) + 1
     return part[: end or max(part.rfind(" "), part.rfind("\n"), PASSAGE // 2)].strip()

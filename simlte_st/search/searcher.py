@@ -170,11 +170,11 @@ class Searcher:
             hits = []
             for match in ranking:
                 text, metadata = texts[match.id], documents[match.id].metadata or {}
-                nearest = passages.get((match.id, match.part))
-                region = match.passage or (self.criteria.mode == "dense" and nearest) or text
+                nearest = match.passage or passages.get((match.id, match.part))
+                region = (nearest if match.passage or self.criteria.mode == "dense" else None) or text
                 hit = Hit(
                     match.id, match.score, match.cosine, match.bm25, shorten(text, _BEGINNING),
-                    passage=find_passage(region, match.passage or nearest), title=document_title(metadata.get(titles or ""), text),
+                    passage=find_passage(region, nearest), title=document_title(metadata.get(titles or ""), text),
                     metadata=metadata, reranked=match.reranked, identical=text in query.documents,
                 )  # fmt: skip
                 hits.append(hit)

@@ -53,9 +53,7 @@ def test_link_each_queries_each_document_separately(
     found = list(parted.link_each(iter([*known, *new]), **options))
     assert [seed for seed, _ in found] == [one.id for one in (*known, *new)]
     assert encoded == ([] if mode == "text" else [new[0].text]), "texts that the index has are not encoded again"
-    for seed, (_, hits) in zip(
-        [f"d{number}" for number in range(4)] + [new[0].text, corpus[3].text], found, strict=True
-    ):
+    for seed, (_, hits) in zip(["d0", "d1", "d2", "d3", new[0].text, corpus[3].text], found, strict=True):
         alone = parted.link(seed, **options)  # type: ignore[arg-type]
         assert [(hit.id, hit.passage, hit.metadata) for hit in hits] == [
             (hit.id, hit.passage, hit.metadata) for hit in alone
