@@ -8,8 +8,10 @@ import gc
 import io
 import json
 import os
+import re
 import socket
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from operator import length_hint
 from pathlib import Path
@@ -23,12 +25,14 @@ from simlte_st.cli.terminal import as_json, crop_line, terminal_width, with_line
 from simlte_st.errors import ConfigurationError, DataError, format_count
 from simlte_st.files import atomic_path, check_apart, check_file, valid_unicode
 from simlte_st.models.encode import Engine
-from simlte_st.reading.document import document_title, title_column
 from simlte_st.reading.documents import DocumentReader
 from simlte_st.search import Hit, Index
 
 ADDRESS = "127.0.0.1"
 """Address of the page, reachable only from this machine."""
+
+_LINES, _TITLE = 3, 24  # lines of a passage in the terminal; a title with less room gets a line of its own
+_RULER = re.compile(r"([=_~*#-])\1{2,}")
 
 Port = Annotated[int, Interval(ge=1, le=65535)]
 Format = Literal["table", "csv", "jsonl"]
@@ -68,6 +72,7 @@ def run_index(
 
     The first run creates the index. Later runs add new documents and replace changed ones; nothing is encoded twice.
     After an interruption, run the same command again. All other columns of the source are kept, for ``where=`` filters.
+    With ``quiet=``, it prints nothing if all documents and values could be read.
 
     Args:
         model: Folder or name of the model.
@@ -92,7 +97,8 @@ def run_index(
     create = {**options.of(Index.create), "device": Engine(**options.of(Engine)).loading_device}
     index = Index.create(output, model, exist_ok=True, **create)
     report = index.add(reader, **options.of(Index.add))
-    return Result(report.summary(), {"index": output, **report.to_dict()}, reading=report.reading)
+    failed = report.kept or report.misfits or not options.get("quiet")
+    return Result(report.summary() if failed else "", {"index": output, **report.to_dict()}, reading=report.reading)
 
 
 def _delete(index: Index, ids: list[str]) -> Result:
@@ -202,7 +208,7 @@ def _write_hits(
                 text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
             else:
                 heading = "" if query is None else f"query: {crop_line(query, terminal_width() - 7)}\n"
-                text = "\n" * bool(queries) + heading + "\n".join(_table(hits, options, columns)) + "\n"
+                text = "\n" * bool(queries) + heading + "\n".join(_table(hits, options)) + "\n"
             queries, count = queries + 1, count + len(hits)
             if output is not None:
                 file.write(text)
@@ -218,26 +224,26 @@ def _write_hits(
 
 def _csv(query: str | None, hits: list[Hit], columns: Sequence[str], header: bool) -> str:
     """Return hits as CSV, with the metadata in the last columns."""
-    names = ["query"] * (query is not None) + ["rank", "id", "score", "cosine", "bm25", "reranked", "title", "snippet"]
+    names = ["query"] * (query is not None) + ["rank", "id", "score", "cosine", "bm25", "reranked"]
+    names += ["identical", "title", "passage"]
     names += [name for name in columns if name not in names]
     text = io.StringIO()
     rows = csv.DictWriter(text, names, extrasaction="ignore", lineterminator="\n")
     if header:
         rows.writeheader()
     for rank, hit in enumerate(hits, start=1):
-        title, snippet = _title_and_snippet(hit, columns)
-        values = {"query": query, "rank": rank, "title": title, "snippet": " ".join(snippet.split())}
+        values = {"query": query, "rank": rank, "title": hit.title, "passage": _passage_line(hit)}
         rows.writerow({**hit.to_dict(), **values})
     return text.getvalue()
 
 
-def _title_and_snippet(hit: Hit, columns: Sequence[str]) -> tuple[str, str]:
-    title = document_title(hit.metadata.get(title_column(columns) or ""), hit.beginning)
-    text = hit.passage or hit.beginning
-    return title, text.removeprefix(title) or text
+def _passage_line(hit: Hit) -> str:
+    """Return the passage as one line, without rulers and the title."""
+    line = " ".join(_RULER.sub(" ", hit.passage).split())
+    return line.removeprefix(hit.title).lstrip() or line
 
 
-def _table(hits: list[Hit], options: Options, columns: Sequence[str]) -> Iterator[str]:
+def _table(hits: list[Hit], options: Options) -> Iterator[str]:
     """Format hits as lines that fit the terminal, with their explanations below."""
     if not hits:
         yield "No documents found."
@@ -248,10 +254,13 @@ def _table(hits: list[Hit], options: Options, columns: Sequence[str]) -> Iterato
     for rank, hit in enumerate(hits, start=1):
         scores = [(hit.cosine, ".3f"), (hit.bm25, ".1f"), *[(hit.reranked, ".3f")] * is_reranked]
         cells = "".join(f"  {'-' if score is None else format(score, form):>6}" for score, form in scores)
-        line = f"{rank:>4}  {hit.id:<{id_width}}{cells}  "
-        title, text = _title_and_snippet(hit, columns)
-        yield line + crop_line(title, max(20, width - len(line)))
-        yield f"      {crop_line(text, width - 6)}"
+        line, title = f"{rank:>4}  {hit.id:<{id_width}}{cells}  ", "(identical) " * hit.identical + hit.title
+        if (room := width - len(line)) < _TITLE:
+            yield line.rstrip()
+            line, room = " " * 6, width - 6
+        yield line + crop_line(title, room)
+        for line in textwrap.wrap(_passage_line(hit), width - 6, max_lines=_LINES, placeholder=" …"):
+            yield f"      {line}"
     for rank, hit in enumerate(hits if options.get("explain") else (), start=1):
         yield f"\n{rank:>4}  {hit.id}"
         for sentence, cosine in hit.sentences:

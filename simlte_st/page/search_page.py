@@ -17,12 +17,11 @@ from urllib.parse import urlsplit
 import streamlit as st
 
 from simlte_st.errors import ConfigurationError, SimlteError
-from simlte_st.reading.document import Document, document_title, title_column
+from simlte_st.reading.document import Document, title_column
 from simlte_st.search import Hit, Index
 from simlte_st.search.hits import TOP_K, Mode, shorten
 
-MAX_TEXT = 600
-"""Maximum number of characters that a hit shows of a document's beginning or best passage."""
+_LEAD = 300  # characters that an open document shows before the passage; a button shows the rest
 
 COSINE = "Similarity in meaning, from about 0 (unrelated) to 1 (identical). The scale depends on the model."
 BM25 = "Match with the query's words; rare words count more. The scale depends on the query."
@@ -100,13 +99,9 @@ class Page:
             st.html(f'<div class="simlte about">{if_none}</div>')
         for rank, hit in enumerate(hits, start=1):
             with st.container(border=True, gap=None):
-                label, add = f"**{as_label(self.title(hit.metadata, hit.beginning))}**", self.state.trail.append
-                st.button(label, key=f"{key} {rank}", type="tertiary", on_click=add, args=(hit.id,))
+                label, add = f"**{as_label(hit.title)}**", self.state.trail.append
+                st.button(label, key=f"{key} {rank}", type="tertiary", on_click=add, args=(hit,))
                 st.html(hit_html(hit, rank, self.titles))
-
-    def title(self, metadata: Mapping[str, object] | None, text: str) -> str:
-        """Return the title of a document."""
-        return document_title((metadata or {}).get(self.titles or ""), text)
 
     def show_document(self) -> None:
         """Show the open document with its explanation and its nearest neighbours."""
@@ -116,24 +111,14 @@ class Page:
         st.button("Back", key="back", on_click=trail.pop)
         try:
             with self.turn:
-                document = self.index.documents([trail[-1]])[0]
-            st.html(self.document_html(document))
+                document = self.index.documents([trail[-1].id])[0]
+            st.html(document_html(document, trail[-1], self.titles))
             st.html('<div class="simlte"><h2>Nearest neighbours</h2></div>')
             with st.spinner("Searching"), self.turn:
                 neighbours = self.index.link([document.id], top_k=int(self.state.top), explain=self.state.explain)
             self.show_hits(neighbours, f"neighbour {len(trail)}", "No other documents.")
         except SimlteError as error:
             show_problem(str(error))
-
-    def document_html(self, document: Document) -> str:
-        """Return a document as HTML, with the sentences and words of its explanation marked."""
-        hit = next((hit for hit in self.state.hits or () if hit.id == document.id), None)
-        sentences = [sentence for sentence, _ in hit.sentences] if hit else []
-        words = [word for word, _ in hit.words] if hit else []
-        title = escape(self.title(document.metadata, document.text))
-        about = " · ".join(filter(None, (escape(document.id), metadata_html(document.metadata or {}, self.titles))))
-        text = f'<p class="document">{highlight(document.text, sentences, words)}</p>'
-        return f'<div class="simlte"><h2>{title}</h2><div class="about">{about}</div>{text}</div>'
 
 
 def show_page(folder: str, model: str | None = None) -> None:
@@ -184,6 +169,21 @@ def _mark_words(text: str, words: Sequence[str]) -> str:
     return html
 
 
+def document_html(document: Document, hit: Hit, title: str | None = None) -> str:
+    """Return the document of a hit as HTML, open at the hit's passage, with the hit's sentences and words marked.
+
+    The title column, ``title``, is omitted from the metadata.
+    """
+    start = document.text.find(hit.passage)
+    start = max(document.text.rfind("\n", 0, start - _LEAD // 4) + 1, start - _LEAD) if start > 2 * _LEAD else 0
+    sentences, words = [sentence for sentence, _ in hit.sentences] or [hit.passage], [word for word, _ in hit.words]
+    before, after = (highlight(part, sentences, words) for part in (document.text[:start], document.text[start:]))
+    before = before and f"<details><summary>{start:,} characters before</summary>{before}</details>"
+    about = " · ".join(filter(None, (escape(document.id), metadata_html(document.metadata or {}, title))))
+    text = f'<div class="about">{about}</div><div class="document">{before}{after}</div>'
+    return f'<div class="simlte"><h2>{escape(hit.title)}</h2>{text}</div>'
+
+
 def metadata_html(metadata: Mapping[str, object], title: str | None = None) -> str:
     """Return metadata as one line of HTML, without the title and missing values, with URLs as links."""
     items = ((name, str(value)) for name, value in metadata.items() if name != title and value not in (None, ""))
@@ -201,19 +201,19 @@ def as_label(text: str) -> str:
 
 
 def hit_html(hit: Hit, rank: int, title: str | None = None) -> str:
-    """Return a hit as HTML: rank, id, scores, metadata, beginning or best passage, and explanation.
+    """Return a hit as HTML: rank, id, scores, metadata, passage and explanation.
 
     The title column, ``title``, is omitted from the metadata.
     """
     words = [word for word, _ in hit.words]
-    text = shorten(hit.passage or hit.beginning, MAX_TEXT)
     parts = [f'<div class="head"><span class="rank">{rank}</span><span class="id">{escape(hit.id)}</span>']
     if hit.cosine is not None:
         parts.append(f'<span class="cosine" title="{COSINE}">cosine {hit.cosine:.3f}</span>')
     if hit.bm25 is not None:
         parts.append(f'<span class="bm25" title="{BM25}">BM25 {hit.bm25:.1f}</span>')
+    parts.append('<span class="about">identical text</span>' * hit.identical)
     parts.append(f'</div><div class="about">{metadata_html(hit.metadata, title)}</div>')
-    parts.append(f'<p class="text">{highlight(text, [sentence for sentence, _ in hit.sentences], words)}</p>')
+    parts.append(f'<p class="text">{highlight(hit.passage, [sentence for sentence, _ in hit.sentences], words)}</p>')
     if hit.sentences:
         rows = (
             f'<li><span class="cosine">{cosine:.3f}</span> {highlight(sentence, (), words)}</li>'

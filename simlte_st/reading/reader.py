@@ -165,7 +165,8 @@ class DocumentReader:
 
     def _documents(self, report: ReadReport) -> Iterator[Document]:
         ids: dict[int, int] | None = {} if self._remembers else None
-        texts = hashlib.blake2b(digest_size=16)
+        texts, label_column = hashlib.blake2b(digest_size=16), self._source.reading.label_column
+        is_labelled = label_column is None or not self.places
         try:
             for event in self._source.events():
                 if isinstance(event, Columns):
@@ -180,6 +181,7 @@ class DocumentReader:
                 else:
                     report.documents += 1
                     report.characters += len(document.text)
+                    is_labelled |= document.label is not None
                     texts.update(content_id(document.text).encode())
                     if report.documents == self._source.reading.limit:
                         # Set before the yield: a consumer of exactly this many documents does not resume the generator.
@@ -191,6 +193,11 @@ class DocumentReader:
             count = format_count(report.documents, "document")
             raise DataError(f"{error}, after {count} had been read. Download it again or recreate it.") from error
         report.finished, self.checksum = True, texts.hexdigest()
+        if report.documents and report.label_column is None and not is_labelled:  # tables are checked when opened
+            raise DataError(
+                f"The files of {self._source.name} have no column {label_column!r}. Their columns are folder and file, "
+                "those of folders such as year=2020, and, for e-mails, subject, sender, recipients and date."
+            )
         if not report.documents and self._remembers:
             raise EmptyCorpusError("\n".join([f"{self._source.name} has no usable documents.", *report.troubles()]))
 

@@ -10,7 +10,7 @@ import json
 import re
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,6 +32,7 @@ _ESCAPED = re.compile("[\udc80-\udcff]")  # undecodable bytes
 _BLANK_LINES = re.compile(r"\n{3,}")
 
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+_TITLE = re.compile(r"^title:[ \t]*([\"']?)([^\n>|].*)\1[ \t]*$", re.MULTILINE)
 _EMBEDDED = re.compile(r"data:[\w/+.-]{1,80};base64,[\w+/=]*")  # pictures embedded in Markdown
 _MAX_FRONT_MATTER = 1 << 16  # characters
 
@@ -47,6 +48,13 @@ class Line(NamedTuple):
     text: str
     problem: str | None = None
     detail: str = ""
+
+
+class FileText(NamedTuple):
+    """The text of a file, and its values by column."""
+
+    text: str
+    columns: Mapping[str, object]
 
 
 def decode_text(data: bytes, encoding: str, mend: bool = False) -> str:
@@ -141,11 +149,16 @@ def read_text(path: Path, reading: Reading) -> str:
     return decode_text(read_whole(path, reading), reading.encoding)
 
 
-def read_markdown(path: Path, reading: Reading) -> str:
-    """Return the text after the front matter, if any, which stands between two ``---`` lines."""
+def read_markdown(path: Path, reading: Reading) -> FileText:
+    """Return the text after the front matter, which stands between two ``---`` lines, and the title in it, if any.
+
+    As an e-mail's text begins with its subject, the text begins with the title, unless that occurs in it.
+    """
     text = _EMBEDDED.sub("", read_text(path, reading))
     match = _FRONT_MATTER.match(text, 0, _MAX_FRONT_MATTER)
-    return text if match is None else text[match.end() :].lstrip("\n")
+    found = _TITLE.search((match and match[1]) or "")
+    title, text = found[2].strip() if found else "", text[match.end() :].lstrip("\n") if match else text
+    return FileText(text if title in text else f"{title}\n\n{text}", {"title": title} if title else {})
 
 
 def read_notebook(path: Path, reading: Reading) -> str:

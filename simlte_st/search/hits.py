@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from simlte_st.errors import ConfigurationError
 from simlte_st.search.store import Nearest, Store
+from simlte_st.search.words import MAX_QUERY_WORDS
 
 T = TypeVar("T")
 
@@ -30,6 +31,9 @@ VECTORS = 0.3
 """Weight of the cosines in hybrid mode; BM25 has weight 1. On ten datasets of known pairs, with an encoder and with
 static models (with and without passages), weights of .2 to .6 perform about equally. At .3, the MRR of hybrid search is
 never more than .003 below the better of vectors and BM25. Leave-one-dataset-out selection picks .2 to .4."""
+
+LONG_VECTORS = 1.0
+"""Weight of the cosines for query documents with at least :data:`~simlte_st.search.words.MAX_QUERY_WORDS` words."""
 
 _DEPTH = 100  # minimum length of the rankings to fuse; scores are standardised over the first 100 documents of each
 _THREADS = 4  # for BM25 search; on two cores, four threads halve the time and more gain little
@@ -74,7 +78,7 @@ class Query:
         words: Query words, by BM25 term.
         weights: Weight of each term.
         vector: Unit-length vector (shape ``[dim]``); None with ``mode="text"``.
-        excluded: Ids to leave out of the hits: the query documents, and documents with the same text.
+        excluded: Ids of query documents in the index, to leave out of the hits.
         text: Text of the query; empty for query documents.
         documents: Texts of the query documents.
     """
@@ -85,6 +89,11 @@ class Query:
     excluded: Sequence[str] = ()
     text: str = ""
     documents: Sequence[str] = ()
+
+    @property
+    def weight(self) -> float:
+        """Weight of the cosines in hybrid mode."""
+        return LONG_VECTORS if self.documents and len({*self.words.values()}) >= MAX_QUERY_WORDS else VECTORS
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +129,9 @@ def find_matches(store: Store, queries: Sequence[Query], criteria: Criteria) -> 
     if mode == "hybrid":
         _add_missing_cosines(store, queries, nearest, bm25_scores)
     matches = []
-    for near, bm25 in zip(nearest, bm25_scores, strict=True):
+    for query, near, bm25 in zip(queries, nearest, bm25_scores, strict=True):
         cosines = {doc_id: cosine for doc_id, (cosine, _) in near.items()}
-        scores = fused_scores(cosines, bm25) if mode == "hybrid" else bm25 if mode == "text" else cosines
+        scores = fused_scores(cosines, bm25, query.weight) if mode == "hybrid" else bm25 if mode == "text" else cosines
         best = sorted(scores, key=lambda doc_id: (-scores[doc_id], doc_id))[:top_k]
         rows = ((doc_id, *near.get(doc_id, (None, 0))) for doc_id in best)
         matches.append([Match(doc_id, scores[doc_id], cosine, part, bm25.get(doc_id)) for doc_id, cosine, part in rows])
@@ -172,7 +181,7 @@ def _add_missing_cosines(
                 near[doc_id] = float(cosines.max()), parts[row_numbers[doc_id][cosines.argmax()]]
 
 
-def fused_scores(cosines: Mapping[str, float], bm25: Mapping[str, float]) -> dict[str, float]:
+def fused_scores(cosines: Mapping[str, float], bm25: Mapping[str, float], weight: float = VECTORS) -> dict[str, float]:
     """Return the sum of each document's standardised BM25 score and its weighted, standardised cosine.
 
     Means and standard deviations are taken over the first documents of either ranking, so they do not depend on the
@@ -182,12 +191,13 @@ def fused_scores(cosines: Mapping[str, float], bm25: Mapping[str, float]) -> dic
     Args:
         cosines: Cosines of all documents, nearest first.
         bm25: BM25 scores of the documents that contain words of the query, highest first.
+        weight: Weight of the cosines.
     """
     first = {*islice(cosines, _DEPTH), *islice(bm25, _DEPTH)}
     is_first = np.array([doc_id in first for doc_id in cosines], dtype=bool)
     words = np.array([bm25.get(doc_id, 0.0) for doc_id in cosines])
     near = np.array([*cosines.values()])
-    scores = z_scores(words, np.sort(words[is_first])[-_DEPTH:]) + VECTORS * z_scores(near, near[is_first])
+    scores = z_scores(words, np.sort(words[is_first])[-_DEPTH:]) + weight * z_scores(near, near[is_first])
     return dict(zip(cosines, scores.tolist(), strict=True))
 
 
@@ -211,13 +221,16 @@ class Hit:
             under the ``rerank=`` model, each standardised.
         cosine: Cosine between the query and the document or its best passage; None with ``mode="text"``.
         bm25: BM25 score of the document; None if BM25 did not rank it.
+        title: The value of the title column; otherwise a heading, a subject or the first line of the text.
         beginning: The first words of the text, with an ellipsis if it is longer.
-        passage: The passage nearest to the query, if the index has passages; None if the model reads the whole document
-            or with ``mode="text"``. With ``rerank=``, the reranker's best passage.
+        passage: The part of the text with the rarest words of the query, up to 400 characters. With ``mode="dense"``,
+            it comes from the passage nearest to the query, if the index has passages; with ``rerank=``, from the
+            reranker's best passage. Without shared words, it is the beginning of these or of the text.
         metadata: The values of the metadata columns.
         sentences: With ``explain=True``, the sentences nearest to the query, each with its cosine.
         words: With ``explain=True``, the words shared with the query, each with its share of the BM25 score.
         reranked: Cosine of the query and the passage under the ``rerank=`` model; None if the hit was not reranked.
+        identical: Whether the text is that of a query document.
     """
 
     id: str
@@ -225,15 +238,17 @@ class Hit:
     cosine: float | None
     bm25: float | None
     beginning: str
-    passage: str | None = None
+    passage: str = ""
+    title: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
     sentences: tuple[tuple[str, float], ...] = ()
     words: tuple[tuple[str, float], ...] = ()
     reranked: float | None = None
+    identical: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the hit, including its metadata, as JSON values."""
-        names = ("id", "score", "cosine", "bm25", "reranked", "beginning", "passage")
+        names = ("id", "score", "cosine", "bm25", "reranked", "identical", "title", "beginning", "passage")
         values = {name: getattr(self, name) for name in names}
         for name, value in self.metadata.items():
             is_finite = not isinstance(value, float) or isfinite(value)  # JSON has no NaN or infinity

@@ -317,7 +317,9 @@ class Index:
         rerank: ModelSource | None = None,
         explain: bool = False,
     ) -> list[Hit]:
-        """Find documents that are similar to query documents. Query documents are never hits.
+        """Find documents that are similar to query documents.
+
+        Documents given by id are never hits; other documents with the same text are marked as identical.
 
         Args:
             documents: The query documents: ids in the index, file paths, or texts, tried in this order. Several
@@ -333,7 +335,7 @@ class Index:
             The hits, best first.
 
         Raises:
-            DataError: A query document is empty, or a single word that is neither an id nor a path.
+            DataError: A query document is empty, or a single word or mistyped id that is neither an id nor a path.
             SimlteError: Other errors, as for :meth:`search`.
         """
         sources = [documents] if isinstance(documents, (str, os.PathLike)) else list(documents)
@@ -356,6 +358,8 @@ class Index:
     ) -> Iterator[tuple[str, list[Hit]]]:
         """Find similar documents for each of many query documents, without encoding texts in the index again.
 
+        A query document that is in the index, with the same id and text, is not among its hits.
+
         Args:
             source: The query documents: anything that :func:`~simlte_st.data.read_documents` accepts, or its reader.
             top_k: Number of hits per query document, as for :meth:`search`.
@@ -375,5 +379,5 @@ class Index:
         self._snapshot(criteria, rerank)  # errors appear before documents are read
         for batch in query_batches(read_documents(source), rerank is not None):
             searcher = self._snapshot(criteria, rerank)
-            hits = searcher.search(searcher.document_queries([[Document("", document.text)] for document in batch]))
+            hits = searcher.search(searcher.document_queries([[document] for document in batch]))
             yield from zip((document.id for document in batch), hits, strict=True)

@@ -28,7 +28,7 @@ from simlte_st.reading.tables import MISSING, value_at
 
 OWN_COLUMNS = ("id", "part", "hash", "tokens", "searched", "text", "terms", "passage", "vector")
 
-_HIT = "query rank score cosine bm25 reranked beginning snippet sentences words"
+_HIT = "query rank score cosine bm25 reranked identical beginning snippet sentences words"
 RESERVED = frozenset((*OWN_COLUMNS, *_HIT.split()))
 """Names of the index's own columns, and of the other fields of a hit."""
 

@@ -8,6 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from functools import cache, cached_property, lru_cache
 from itertools import chain, islice
 
@@ -17,10 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 from simlte_st.errors import DataError, ModelError
 from simlte_st.files import valid_unicode
 from simlte_st.models.vectors import unit_rows
-from simlte_st.reading.document import Document, to_name
+from simlte_st.reading.document import Document, document_title, title_column, to_name
 from simlte_st.reading.documents import list_documents
 from simlte_st.search.encoder import Encoder
 from simlte_st.search.hits import Criteria, Hit, Match, Query, RememberedVectors, find_matches, shorten, z_scores
+from simlte_st.search.passages import PassageFinder
 from simlte_st.search.store import Store, sql_in, text_hash
 from simlte_st.search.words import WordCounts, terms_by_word
 from simlte_st.words.sentences import segment_document, sentence_runs
@@ -52,6 +54,7 @@ BEGINNING_TOKENS = 254
 """Number of tokens to read from the beginning of each hit if the query is a document."""
 
 _REMEMBERED = 1024  # documents whose passages are cached
+_MAX_ID, _NEAR_IDS, _NEAR = 200, 3, 0.8  # a text up to 200 characters may be a mistyped id; ids to name; their ratio
 _END = re.compile(r"(?<=[.!?])\s+")
 
 
@@ -59,7 +62,7 @@ class Searcher:
     """Searches an index by given criteria; its word counts are read only once."""
 
     def __init__(self, store: Store, get_encoder: Callable[[], Encoder], parts: bool, languages: Sequence[str]) -> None:
-        self.store, self.get_encoder, self.parts = store, get_encoder, parts
+        self.store, self.get_encoder, self.parts, self.languages = store, get_encoder, parts, languages
         self.criteria = Criteria()
         self.reranker: Reranker | None = None
         self._sentence_vectors = RememberedVectors(lambda sentences: get_encoder().documents(sentences))
@@ -105,32 +108,35 @@ class Searcher:
             return [Document(row["id"], row["text"]) for row in rows]
         if text == "-" or os.path.exists(text):
             return [replace(document, id="") for document in list_documents(text)]
-        if text.isascii() and len(text.split()) <= 1:
+        by_lower = {doc_id.lower(): doc_id for doc_id in (self.store.ids() if len(text) <= _MAX_ID else ())}
+        near = [by_lower[name] for name in get_close_matches(text.lower(), by_lower, _NEAR_IDS, _NEAR)]
+        if near or (text.isascii() and len(text.split()) <= 1):
+            hint = f"Ids like it: {', '.join(map(repr, near))}. " if near else "A text needs several words. "
             raise DataError(
-                f"{text!r} is neither an id in the index nor a file. A text needs several words; to search for one "
-                "word, use simlte search."
+                f"{text!r} is neither an id in the index nor a file. {hint}To search for words, use simlte search."
             )
         return [Document("", text)]
 
     def document_queries(self, groups: Sequence[Sequence[Document]]) -> list[Query]:
-        """Return one query per group of documents; its hits exclude the group and documents with the same text.
+        """Return one query per group of documents.
 
-        Texts in the index are not encoded again.
+        Its hits exclude documents of the group that are in the index, with the same id and text. Texts in the index are
+        not encoded again.
         """
         hashes = sorted({text_hash(document.text) for document in chain(*groups)})
         duplicates: dict[str, list[str]] = {digest: [] for digest in hashes}
         for row in self.store.find_rows("hash", hashes, ["id", "hash"], "part = 0").to_pylist():
             duplicates[row["hash"]].append(row["id"])
-        ids = [document.id or next(iter(duplicates[text_hash(document.text)]), "") for document in chain(*groups)]
+        ids = [next(iter(duplicates[text_hash(document.text)]), "") for document in chain(*groups)]
         with_vectors = self.criteria.with_vectors
         vectors = iter(self._document_vectors([*chain(*groups)], ids) if with_vectors else ())
         queries = []
         for group in groups:
-            excluded = {doc_id for document in group for doc_id in (document.id, *duplicates[text_hash(document.text)])}
+            excluded = {document.id for document in group if document.id in duplicates[text_hash(document.text)]}
             vector = unit_mean(np.stack([*islice(vectors, len(group))])) if with_vectors else None
             texts = [document.text for document in group]
             words = self.query_words("\n\n".join(texts))
-            queries.append(Query(*words, vector, excluded=sorted(excluded - {""}), documents=texts))
+            queries.append(Query(*words, vector, excluded=sorted(excluded), documents=texts))
         return queries
 
     def _document_vectors(self, documents: Sequence[Document], ids: Sequence[str]) -> list[NDArray[np.float32]]:
@@ -157,18 +163,21 @@ class Searcher:
         if with_passage := sorted({match.id for match in matches if match.part}):
             rows = self.store.find_rows("id", with_passage, ["id", "part", "passage"], "part > 0").to_pylist()
             passages = {(row["id"], row["part"]): row["passage"] for row in rows}
-        results = []
+        results, titles = [], title_column(self.store.metadata().names)
         for query, ranking in zip(queries, rankings, strict=True):
+            find_passage = PassageFinder(query.words, self._counts.rareness, self.languages)
             texts = {match.id: documents[match.id].text for match in ranking}
-            hits = [
-                Hit(
-                    match.id, match.score, match.cosine, match.bm25, shorten(texts[match.id], _BEGINNING),
-                    passage=match.passage or passages.get((match.id, match.part)),
-                    metadata=documents[match.id].metadata or {},
-                    reranked=match.reranked,
-                )
-                for match in ranking
-            ]  # fmt: skip
+            hits = []
+            for match in ranking:
+                text, metadata = texts[match.id], documents[match.id].metadata or {}
+                nearest = match.passage or passages.get((match.id, match.part))
+                region = (nearest if match.passage or self.criteria.mode == "dense" else None) or text
+                hit = Hit(
+                    match.id, match.score, match.cosine, match.bm25, shorten(text, _BEGINNING),
+                    passage=find_passage(region, nearest), title=document_title(metadata.get(titles or ""), text),
+                    metadata=metadata, reranked=match.reranked, identical=text in query.documents,
+                )  # fmt: skip
+                hits.append(hit)
             results.append(self._explain(hits, texts, query) if self.criteria.explain and hits else hits)
         return results
 

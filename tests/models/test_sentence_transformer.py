@@ -49,8 +49,11 @@ def test_truncation_is_reported(longformer_path: Path, caplog: pytest.LogCapture
     with caplog.at_level(logging.WARNING, "simlte_st"):
         whole = model.encode([words(100), words(7)])
         assert caplog.messages == [], "the longest legal text is not cut"
-        cut = model.encode([words(101), words(7)])
-    [message] = caplog.messages
+        cut = [model.encode([words(101), words(7)]) for _ in "ab"][1]
+        [message] = caplog.messages
+        model.max_seq_length = 50
+        model.encode(words(101))
+    assert len(caplog.messages) == 2, "once a limit"
     assert re.search(r"100 tokens.* 1 of 2 .* 1\.0%", message)
     assert f"simlte convert {longformer_path} --output LONGER" in message
     np.testing.assert_allclose(cut, whole, atol=1e-6)

@@ -15,6 +15,11 @@ from simlte_st.search import Index
 from simlte_st.search.searcher import ENCODER
 
 
+@pytest.fixture(autouse=True)
+def passages_are_shown_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("simlte_st.search.passages.PASSAGE", 10_000)
+
+
 @pytest.fixture
 def fast(static_model: SentenceTransformer, corpus: list[Document], tmp_path: Path) -> Index:
     """An index of static vectors."""
@@ -32,7 +37,6 @@ def test_rerank_adds_encoder_scores_to_the_first_stage(
     vector = model.encode(query, normalize_embeddings=True)
     for hit in hits:
         text = {one.id: one.text for one in corpus}[hit.id]
-        assert hit.passage is not None
         assert hit.passage in text
         assert len(hit.passage) < len(text), "read at once"
         cosine = model.encode(hit.passage, normalize_embeddings=True) @ vector
@@ -58,7 +62,7 @@ def test_rerank_reads_the_first_and_best_passage_by_words(
     assert "quagga grazes" in best
     vectors = model.encode([first, best, "ba bun quaggas"], normalize_embeddings=True)
     assert hits["long"].passage == (first, best)[int(np.argmax(vectors[:2] @ vectors[2]))]
-    assert hits["short"].passage is None, "the whole document"
+    assert hits["short"].passage == "Two quaggas graze.", "the whole document"
     assert hits["short"].reranked is not None
 
 
@@ -111,7 +115,6 @@ def test_link_reranks_too(fast: Index, corpus: list[Document], model: SentenceTr
         assert [(hit.id, hit.passage) for hit in one] == [(hit.id, hit.passage) for hit in hits]
         assert [hit.reranked for hit in one] == pytest.approx([hit.reranked for hit in hits], abs=1e-5)
     hit = fast.link(["d0", "d1"], rerank=model)[0]
-    assert hit.passage is not None
     assert {one.id: one.text for one in corpus}[hit.id].startswith(hit.passage), "beginnings with beginnings"
     first, second, own = model.encode([corpus[0].text, corpus[1].text, hit.passage], normalize_embeddings=True)
     assert hit.reranked == pytest.approx(float(own @ (first + second) / np.linalg.norm(first + second)), abs=0.05)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,19 +15,19 @@ from simlte_st.reading.formats.office import read_docx, read_epub, read_odt, rea
 from simlte_st.reading.formats.records import open_csv, open_json, open_json_lines
 from simlte_st.reading.rows import EXTRA, BadTextError, Reading, Row, Skip, make_skip
 from simlte_st.reading.tables import Table, count_rows, folder_columns, open_parquet
-from simlte_st.reading.text_files import COMPRESSED, open_bytes, read_markdown, read_notebook, read_text
+from simlte_st.reading.text_files import COMPRESSED, FileText, open_bytes, read_markdown, read_notebook, read_text
 
 
 @dataclass(frozen=True)
 class TextFormat:
     """A format with one document per file.
 
-    ``read_file`` returns the text of a file. It raises ``BadTextError`` with the reason if there is no text, and
-    ``OSError`` or any library's error if the file is damaged.
+    ``read_file`` returns the text of a file, with any columns. It raises ``BadTextError`` with the reason if there is
+    no text, and ``OSError`` or any library's error if the file is damaged.
     """
 
     suffixes: tuple[str, ...]  # in lower case
-    read_file: Callable[[Path, Reading], str | Mail]
+    read_file: Callable[[Path, Reading], str | Mail | FileText]
     libraries: tuple[str, ...] = ()  # modules that the "documents" extra installs
 
     def check_library(self) -> None:
@@ -35,7 +36,7 @@ class TextFormat:
             check_installed(library, EXTRA, f"reading {self.suffixes[0]} files")
 
     def row(self, path: Path, name: str, reading: Reading) -> Row | Skip:
-        """Return a file as a row, or as a skip that gives the reason."""
+        """Return a file as a row, or as a skip that gives the reason; ``name`` is its path in the source folder."""
         try:
             if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe may never end
                 raise BadTextError("pipe, socket or device")
@@ -44,7 +45,7 @@ class TextFormat:
         except Exception as error:  # libraries raise errors of every class for damaged files
             return make_skip(error, name, name)
         text, columns = (content, {}) if isinstance(content, str) else (content.text, content.columns)
-        columns = {**folder_columns(path), **columns}
+        columns = {"folder": os.path.dirname(name) or None, "file": path.stem, **folder_columns(path), **columns}
         label = columns.get(reading.label_column or "")
         return Row(name, name, text, label=label, metadata=columns if reading.metadata else None)
 

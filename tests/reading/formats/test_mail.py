@@ -44,6 +44,8 @@ def test_mail_gives_subject_and_body_and_header_columns(tmp_path: Path) -> None:
     text, columns = read_one(tmp_path, mail("Floods in the north.\n"))
     assert text == "Rain\n\nFloods in the north."
     assert columns == {
+        "folder": None,
+        "file": "one",
         "subject": "Rain",
         "sender": "Ann <ann@example.com>",
         "recipients": "Bob <bob@example.com>",
