@@ -132,13 +132,17 @@ class Index:
         """
         return cls(Path(path), model, device)
 
-    def load(self) -> Index:
-        """Load the model now rather than when first needed, and return the index.
+    def load(self, rerank: ModelSource | None = None) -> Index:
+        """Load the model, and the ``rerank=`` model of later searches, now rather than when first needed.
+
+        Returns:
+            The index.
 
         Raises:
             ConfigurationError: The index was created with a loaded model, which cannot be loaded by name.
+            ModelError: The ``rerank=`` model cannot be used.
         """
-        _ = self.encoder
+        _ = self.encoder, self._load_reranker(rerank)
         return self
 
     @property
@@ -155,12 +159,17 @@ class Index:
             languages = self._settings["languages"] or ["en"]  # an empty index has no languages
             self._searcher = Searcher(self._store, lambda: self.encoder, self.parts, languages)
         searcher = self._searcher.snapshot(criteria or Criteria())
-        if rerank is not None:
-            check_model(rerank)
-            if self._reranker is None or self._reranker[0] != rerank:
-                self._reranker = rerank, Reranker(Encoder(rerank, self._device))
-            searcher.reranker = self._reranker[1]
+        searcher.reranker = self._load_reranker(rerank)
         return searcher
+
+    def _load_reranker(self, rerank: ModelSource | None) -> Reranker | None:
+        """Return the reranker, which stays loaded until a search names another model."""
+        if rerank is None:
+            return None
+        check_model(rerank)
+        if self._reranker is None or self._reranker[0] != rerank:
+            self._reranker = rerank, Reranker(Encoder(rerank, self._device))
+        return self._reranker[1]
 
     @contextmanager
     def _write(self) -> Iterator[Store]:
