@@ -21,7 +21,7 @@ from mcp.types import ToolAnnotations
 
 from simlte_st import __version__
 from simlte_st.errors import DataError, SimlteError, format_count
-from simlte_st.models.names import ModelSource
+from simlte_st.models.names import RerankerSource
 from simlte_st.reading.document import document_title, title_column
 from simlte_st.search.hits import Hit, shorten
 from simlte_st.search.index import Index
@@ -47,7 +47,7 @@ class IndexTools:
         reranker: Model for ``search(rerank=True)``, or its name or folder; agents cannot choose one.
     """
 
-    def __init__(self, index: Index, reranker: ModelSource | None = None) -> None:
+    def __init__(self, index: Index, reranker: RerankerSource | None = None) -> None:
         self._index, self._reranker, self._turn = index, reranker, threading.Lock()
 
     def search(
@@ -132,14 +132,14 @@ def _bounded(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return dict(islice(values, COLUMNS))
 
 
-def make_server(index: Index, reranker: ModelSource | None = None) -> MCPServer:
+def make_server(index: Index, reranker: RerankerSource | None = None) -> MCPServer:
     """Return an MCP server with the tools for an index."""
     columns = ", ".join(islice(index.columns, COLUMNS)) or "none"
     about = f"{format_count(len(index), 'document')} to search, read and compare. Metadata columns: {columns}."
     server = MCPServer(
         f"simlte: {index.folder.resolve().name}", instructions=about, version=__version__, log_level="WARNING"
     )
-    tools = IndexTools(index, reranker)
+    tools, hints = IndexTools(index, reranker), ToolAnnotations(read_only_hint=True, open_world_hint=False)
     for tool in (tools.search, tools.read, tools.similar):
-        server.add_tool(tool, description=inspect.getdoc(tool), annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False))
+        server.add_tool(tool, description=inspect.getdoc(tool), annotations=hints)
     return server
