@@ -292,7 +292,7 @@ class Index:
             where: SQL condition on the id and the metadata, such as ``year > 2010``.
             mode: How to rank documents: by vector similarity (``dense``), by words with BM25 (``text``), or by both
                 scores together (``hybrid``).
-            rerank: Sentence encoder or cross-encoder, or its name or folder, that reranks the first 16 hits by their
+            rerank: Sentence encoder or cross-encoder, or its name or folder, that reranks the first 8 hits by their
                 passages (by their beginnings if the query is a document). An encoder's passage vectors are cached while
                 the index is open; ``threshold=`` still applies to the cosine of the index's own vectors.
             explain: Show the sentences nearest to the query and the words shared with it.

@@ -24,7 +24,7 @@ from simlte_st.words.sentences import segment_document, sentence_runs
 if TYPE_CHECKING:  # with torch
     from sentence_transformers import CrossEncoder
 
-READ_HITS = 16
+READ_HITS = 8
 """Number of first-stage hits to rerank."""
 
 RERANKER = 1.0
