@@ -25,10 +25,15 @@ if TYPE_CHECKING:  # with torch
     from sentence_transformers import CrossEncoder
 
 READ_HITS = 8
-"""Number of first-stage hits to rerank."""
+"""Number of first-stage hits to rerank for a text query. Over the questions and titles of Python's proposals and 24
+tweets, MRR is .635 with three passages of 8 hits, and .607 with the first and the best by words of 64 hits, which takes
+five times as long."""
 
 RERANKER = 1.0
-"""Weight of the reranker's scores; first-stage scores have weight 1."""
+"""Weight of the reranker's scores for a text query; first-stage scores have weight 1."""
+
+LINKED_HITS, LINKED_WEIGHT = 64, 0.5
+"""The same if the query is a document. Citations are rarely among the very first hits."""
 
 BEST_PASSAGES = 2
 """Number of passages to read of each hit, besides the first."""
@@ -71,18 +76,19 @@ class Reranker:
         """Return the reranked matches, best first, followed by the remaining ones in their order."""
         if not matches:
             return []
-        candidates = matches[:READ_HITS]
+        weight, count = LINKED_WEIGHT if query.documents else RERANKER, hits_to_read(query)
+        candidates = matches[:count]
         selected = self._select(query, [texts[match.id] for match in candidates], passage_scores)
         scores = iter(self._score(query, [*chain(*selected)]).tolist())
         best = [max((next(scores), passage) for passage in passages) for passages in selected]
         totals = z_scores(np.array([match.score for match in candidates]))
-        totals = totals + RERANKER * z_scores(np.array([score for score, _ in best]))
+        totals = totals + weight * z_scores(np.array([score for score, _ in best]))
         reranked = []
         for match, total, (score, passage) in zip(candidates, totals.tolist(), best, strict=True):
             is_whole = len(passage.split()) == len(texts[match.id].split())
             reranked.append(replace(match, score=total, reranked=score, passage=None if is_whole else passage))
         reranked.sort(key=lambda match: (-match.score, match.id))
-        return [*reranked, *(replace(match, score=reranked[-1].score) for match in matches[READ_HITS:])]
+        return [*reranked, *(replace(match, score=reranked[-1].score) for match in matches[count:])]
 
     def _select(self, query: Query, texts: Sequence[str], passage_scores: PassageScores) -> list[list[str]]:
         """Return the passages to read of each text."""
@@ -104,6 +110,11 @@ class Reranker:
         """
         document = segment_document(Document("", text), _END.split)
         return list(sentence_runs(document, min(tokens, self._score.budget or tokens))) or [text]
+
+
+def hits_to_read(query: Query) -> int:
+    """Return the number of first-stage hits that a reranker reads."""
+    return LINKED_HITS if query.documents else READ_HITS
 
 
 def _load(model: RerankerSource, device: str | None) -> _Cosines | _PairScores:

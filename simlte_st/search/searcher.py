@@ -20,7 +20,7 @@ from simlte_st.reading.document import Document, to_name
 from simlte_st.reading.documents import list_documents
 from simlte_st.search.encoder import Encoder
 from simlte_st.search.hits import Criteria, Hit, Match, Query, RememberedVectors, find_matches, shorten, z_scores
-from simlte_st.search.rerank import READ_HITS, Reranker
+from simlte_st.search.rerank import LINKED_HITS, Reranker, hits_to_read
 from simlte_st.search.store import Store, sql_in, text_hash
 from simlte_st.search.words import WordCounts, terms_by_word
 from simlte_st.words.sentences import segment_document
@@ -159,10 +159,10 @@ class Searcher:
         criteria, reranker = self.criteria, self.reranker
         if reranker is None:
             return find_matches(self.store, queries, criteria)
-        depth, reranked = None if criteria.top_k is None else max(criteria.top_k, READ_HITS), []
+        depth, reranked = None if criteria.top_k is None else max(criteria.top_k, LINKED_HITS), []
         rankings = find_matches(self.store, queries, replace(criteria, top_k=depth))
         for query, matches in zip(queries, rankings, strict=True):
-            rows = self.store.table(["text"], [match.id for match in matches[:READ_HITS]])
+            rows = self.store.table(["text"], [match.id for match in matches[: hits_to_read(query)]])
             texts = dict(zip(rows["id"].to_pylist(), rows["text"].to_pylist(), strict=True))
             reranked.append(reranker(query, matches, texts, self._passage_scores)[: criteria.top_k])
         return reranked
