@@ -289,7 +289,7 @@ def run_serve(options: Options, index: str, /, *, port: Port = 8501) -> Iterator
     from simlte_st.page import search_page
 
     models = {name: options.get(name) for name in ("model", "rerank")}
-    opened, turn = search_page.open_index(index, **models)  # errors appear here rather than on the page
+    opened, turn = search_page.open_index(index, *models.values())  # errors appear here rather than on the page
     gc.freeze()  # Streamlit runs gc.collect() after each interaction; with torch loaded it would take 0.3 s
     # When a page of another site connects, Streamlit would ask an Amazon server for this machine's address.
     require("streamlit.net_util", "serve", "simlte serve").get_external_ip = lambda: None  # type: ignore[attr-defined]

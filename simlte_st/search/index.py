@@ -293,8 +293,8 @@ class Index:
             mode: How to rank documents: by vector similarity (``dense``), by words with BM25 (``text``), or by both
                 scores together (``hybrid``).
             rerank: Sentence encoder or cross-encoder, or its name or folder, that reranks the first 8 hits by their
-                passages (the first 64 by their beginnings if the query is a document). An encoder's passage vectors are cached while
-                the index is open; ``threshold=`` still applies to the cosine of the index's own vectors.
+                passages (64 by their beginnings if the query is a document). An encoder's passage vectors are cached
+                while the index is open; ``threshold=`` still applies to the cosine of the index's own vectors.
             explain: Show the sentences nearest to the query and the words shared with it.
 
         Returns:

@@ -26,14 +26,14 @@ if TYPE_CHECKING:  # with torch
 
 READ_HITS = 8
 """Number of first-stage hits to rerank for a text query. Over the questions and titles of Python's proposals and 24
-tweets, MRR is .635 with three passages of 8 hits, and .607 with the first and the best by words of 64 hits, which takes
-five times as long."""
+tweets, MRR is .635 with three passages of 8 hits, and .607 with the first and the best by words of 64 hits, five times
+as many passages."""
 
 RERANKER = 1.0
 """Weight of the reranker's scores for a text query; first-stage scores have weight 1."""
 
 LINKED_HITS, LINKED_WEIGHT = 64, 0.5
-"""The same if the query is a document. Citations are rarely among the very first hits."""
+"""The same if the query is a document; fewer hits have not been measured."""
 
 BEST_PASSAGES = 2
 """Number of passages to read of each hit, besides the first."""
