@@ -217,6 +217,16 @@ def use_one_gpu(arguments: SentenceTransformerTrainingArguments, device: str) ->
     arguments._n_gpu = 1
 
 
+def resumed_checkpoint() -> str | None:
+    """Return the checkpoint that the calling ``Trainer.train`` resumes from, or None; callbacks do not receive it."""
+    from transformers import Trainer
+
+    code, frame = inspect.unwrap(Trainer.train).__code__, inspect.currentframe()
+    while frame is not None and frame.f_code is not code:
+        frame = frame.f_back
+    return None if frame is None else cast("str | None", frame.f_locals["resume_from_checkpoint"])
+
+
 class FirstCallbacks(list["TrainerCallback"]):
     """Callbacks that the Trainer runs before its default callbacks.
 

@@ -18,7 +18,7 @@ from transformers import ProgressCallback, TrainerCallback, TrainerControl, Trai
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from simlte_st.arguments import check_arguments
-from simlte_st.compat import FirstCallbacks
+from simlte_st.compat import FirstCallbacks, resumed_checkpoint
 from simlte_st.distributed import barrier, is_main, max_over_processes, world
 from simlte_st.errors import ResumeError, TrainingDiverged
 from simlte_st.files import atomic_path
@@ -69,7 +69,7 @@ class LossStateCallback(TrainerCallback):
         self.loss.set_head_precision(bool(args.bf16))
         if state.global_step == 0 or not self.loss.extra_state():
             return
-        path = checkpoint_directory(args, state) / LOSS_FILE
+        path = Path(resumed_checkpoint() or "", LOSS_FILE)
         if not path.exists():
             raise ResumeError(f"{path} is missing: resume from a checkpoint saved with LossStateCallback.")
         self.loss.load_extra_state(load_file(path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -93,6 +94,9 @@ def test_resumed_run_restores_its_head(make_trainer: Callable[..., SentenceTrans
         head_seed=1,
     )
     assert not same(head_of(resumed), start)
+    # The output folder holds another run's checkpoint of that step.
+    checkpoint = checkpoint.rename(tmp_path / "moved")
+    shutil.copytree(tmp_path / "run" / "checkpoint-4", tmp_path / "run" / "checkpoint-2")
     resumed.train(resume_from_checkpoint=str(checkpoint))
     assert len(restored) == 2
     assert same(restored[0], saved)
