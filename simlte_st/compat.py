@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from logging import WARNING, LogRecord, getLogger
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import torch
 from torch import Tensor
@@ -306,6 +306,45 @@ def mini_batch_ranges(features: Features, size: int, tokens: int | None) -> list
     from sentence_transformers.base.losses import gradcache
 
     return gradcache._minibatch_ranges(features, size, tokens)
+
+
+class LossWrapper(NamedTuple):
+    """``MatryoshkaLoss`` or ``AdaptiveLayerLoss`` while it calls the loss inside it, with a replaced ``forward``."""
+
+    name: str
+    first_pass: bool  # whether this is its first call of the loss for a batch
+    decorators: list[tuple[torch.nn.Module, Any]]
+
+    @contextmanager
+    def removed(self) -> Iterator[None]:
+        """Restore the model's own forward inside the block."""
+        for module, decorator in self.decorators:
+            while hasattr(decorator, "fn"):
+                decorator = decorator.fn
+            module.forward = decorator
+        try:
+            yield
+        finally:
+            for module, decorator in self.decorators:
+                module.forward = decorator
+
+
+def find_loss_wrapper(model: torch.nn.Module) -> LossWrapper | None:
+    """Return the stock wrapper that is now calling the loss inside it, or None."""
+    from sentence_transformers.sentence_transformer.losses import adaptive_layer, matryoshka
+
+    names = {adaptive_layer.ForwardDecorator: "AdaptiveLayerLoss", matryoshka.ForwardDecorator: "MatryoshkaLoss"}
+    modules = dict.fromkeys([model, unwrap_compiled(model), unwrap_compiled(getattr(model, "module", model))])
+    outer = [(module, decorator) for module in modules if type(decorator := vars(module).get("forward")) in names]
+    if not outer:
+        return None
+    chain = [decorator for _, decorator in outer]
+    for decorator in chain:  # grows: a wrapper may be inside another
+        chain += [decorator.fn] if type(decorator.fn) in names else []
+    transformer = vars(next(iter([*modules][-1].children()))).get("forward")
+    first_pass = not any(getattr(decorator, "cache", None) for decorator in chain)
+    first_pass &= getattr(transformer, "layer_idx", None) is None
+    return LossWrapper(" and ".join(names[type(decorator)] for decorator in chain), first_pass, outer)
 
 
 def slice_rows(features: Features, begin: int, end: int) -> Features:
