@@ -254,15 +254,15 @@ def load_stock(source: str | None, classes: Sequence[type[torch.nn.Module]], **o
 
 
 def extend_stock(find: Callable[[str], str | None], classes: Mapping[str, type[torch.nn.Module]]) -> None:
-    """Let the stock class load models by name, and custom modules without ``trust_remote_code``.
+    """Let the stock classes load models by name, and custom modules without ``trust_remote_code``.
 
     Args:
         find: Function that returns the folder of a known model name, and None for other names.
         classes: Module classes by their names in ``modules.json``.
     """
-    from sentence_transformers.sentence_transformer.model import SentenceTransformer as Stock
+    from sentence_transformers.base.model import BaseModel  # of SentenceTransformer, SparseEncoder, CrossEncoder, ...
 
-    load = Stock.__init__
+    load = BaseModel.__init__
 
     @wraps(load)
     def initialise(self: Any, model_name_or_path: str | None = None, *args: Any, **options: Any) -> None:
@@ -270,8 +270,8 @@ def extend_stock(find: Callable[[str], str | None], classes: Mapping[str, type[t
             model_name_or_path, options["local_files_only"] = folder, True
         load(self, model_name_or_path, *args, **options)
 
-    Stock.__init__ = initialise  # type: ignore[method-assign]
-    Stock._module_classes = classes
+    BaseModel.__init__ = initialise  # type: ignore[method-assign]
+    BaseModel._module_classes = classes
 
 
 def _by_reference(classes: Sequence[type[torch.nn.Module]]) -> dict[str, type[torch.nn.Module]]:

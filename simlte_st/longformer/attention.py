@@ -39,7 +39,7 @@ class LongformerSelfAttention(nn.Module):
             raise ConfigurationError(f"hidden_size={hidden_size} must be a multiple of num_attention_heads={heads}.")
         self.heads = heads
         self.window = window
-        self.dropout = float(dropout)
+        self.dropout = nn.Dropout(dropout)  # a module, as in BERT, so that tools can turn it off
         self.query = nn.Linear(hidden_size, hidden_size)
         self.key = nn.Linear(hidden_size, hidden_size)
         self.value = nn.Linear(hidden_size, hidden_size)
@@ -49,7 +49,7 @@ class LongformerSelfAttention(nn.Module):
 
     def forward(self, hidden: Tensor, packing: Packing) -> Tensor:
         """Return the output of windowed and global attention, ``(slots, hidden)``."""
-        dropout = self.dropout if self.training else 0.0
+        dropout = self.dropout.p if self.dropout.training else 0.0
         if packing.slots == 0:
             return hidden
         query, key, value = self._project(hidden)

@@ -10,7 +10,14 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, LongformerConfig, PreTrainedModel
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForMaskedLM,
+    AutoModelForSequenceClassification,
+    LongformerConfig,
+    PreTrainedModel,
+)
 from transformers import initialization as init
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.models.longformer import modeling_longformer as stock
@@ -341,6 +348,37 @@ class SimlteLongformerForMaskedLM(SimlteLongformerPreTrainedModel):
         return stock.LongformerMaskedLMOutput(loss=loss, logits=logits, hidden_states=outputs.hidden_states)
 
 
+class SimlteLongformerForSequenceClassification(SimlteLongformerPreTrainedModel):
+    """The Longformer with a classification head on its first token, for ``CrossEncoder``; the new head needs training.
+
+    Args:
+        config: The configuration; ``num_labels`` is the number of outputs.
+    """
+
+    def __init__(self, config: SimlteLongformerConfig) -> None:
+        super().__init__(config)
+        self.longformer = SimlteLongformerModel(config, add_pooling_layer=False)
+        self.classifier = stock.LongformerClassificationHead(config)
+        self.post_init()  # type: ignore[no-untyped-call]
+
+    @can_return_tuple  # type: ignore[untyped-decorator]
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, global_attention_mask: Tensor | None = None,
+        labels: Tensor | None = None, **kwargs: Any,
+    ) -> stock.LongformerSequenceClassifierOutput:  # fmt: skip
+        """Return ``logits``, ``(batch, num_labels)``, and the loss if there are ``labels``.
+
+        The inputs are those of :meth:`SimlteLongformerModel.forward`.
+        """
+        outputs = self.longformer(input_ids, attention_mask, global_attention_mask, return_dict=True, **kwargs)
+        logits = self.classifier(outputs.last_hidden_state)
+        loss = None if labels is None else self.loss_function(labels, logits, self.config)
+        return stock.LongformerSequenceClassifierOutput(loss=loss, logits=logits, hidden_states=outputs.hidden_states)
+
+
 AutoConfig.register(SimlteLongformerConfig.model_type, SimlteLongformerConfig, exist_ok=True)
 AutoModel.register(SimlteLongformerConfig, SimlteLongformerModel, exist_ok=True)
 AutoModelForMaskedLM.register(SimlteLongformerConfig, SimlteLongformerForMaskedLM, exist_ok=True)
+AutoModelForSequenceClassification.register(
+    SimlteLongformerConfig, SimlteLongformerForSequenceClassification, exist_ok=True
+)
