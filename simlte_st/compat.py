@@ -1,7 +1,6 @@
-"""Uses of private APIs of sentence-transformers, transformers and torch.
+"""Uses of private APIs of sentence-transformers, transformers and torch; ``tests/test_compat.py`` fails if one changes.
 
-``tests/test_compat.py`` fails when one of these APIs changes. Only the Longformer uses others: its kernels call private
-torch operators, and its model class overrides private transformers hooks.
+Only the Longformer uses others: its kernels call torch operators, and its model class overrides transformers hooks.
 """
 
 from __future__ import annotations

@@ -11,14 +11,8 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import (
-    AutoConfig,
-    AutoModel,
-    AutoModelForMaskedLM,
-    AutoModelForSequenceClassification,
-    LongformerConfig,
-    PreTrainedModel,
-)
+from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, LongformerConfig, PreTrainedModel
+from transformers import AutoModelForSequenceClassification as Classifiers
 from transformers import initialization as init
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.models.longformer import modeling_longformer as stock
@@ -313,6 +307,11 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
             )
 
 
+def layer_states(outputs: stock.LongformerBaseModelOutputWithPooling) -> dict[str, Any]:
+    """Return the outputs that a model with a head passes on."""
+    return {name: getattr(outputs, name) for name in ("hidden_states", "attentions")}
+
+
 class SimlteLongformerForMaskedLM(SimlteLongformerPreTrainedModel):
     """The Longformer with its masked-language-model head.
 
@@ -362,16 +361,11 @@ class SimlteLongformerForMaskedLM(SimlteLongformerPreTrainedModel):
         loss = None
         if labels is not None:
             loss = functional.cross_entropy(logits.flatten(0, 1), labels.to(logits.device).flatten())
-        states = {name: outputs[name] for name in ("hidden_states", "attentions") if name in outputs}
-        return stock.LongformerMaskedLMOutput(loss=loss, logits=logits, **states)
+        return stock.LongformerMaskedLMOutput(loss=loss, logits=logits, **layer_states(outputs))
 
 
 class SimlteLongformerForSequenceClassification(SimlteLongformerPreTrainedModel):
-    """The Longformer with a classification head on its first token, for ``CrossEncoder``; the new head needs training.
-
-    Args:
-        config: The configuration; ``num_labels`` is the number of outputs.
-    """
+    """The Longformer with a new classification head on its first token, for ``CrossEncoder``: train it before use."""
 
     def __init__(self, config: SimlteLongformerConfig) -> None:
         super().__init__(config)
@@ -384,20 +378,14 @@ class SimlteLongformerForSequenceClassification(SimlteLongformerPreTrainedModel)
         self, input_ids: Tensor, attention_mask: Tensor | None = None, global_attention_mask: Tensor | None = None,
         labels: Tensor | None = None, **kwargs: Any,
     ) -> stock.LongformerSequenceClassifierOutput:  # fmt: skip
-        """Return ``logits``, ``(batch, num_labels)``, and the loss if there are ``labels``.
-
-        The inputs are those of :meth:`SimlteLongformerModel.forward`.
-        """
+        """Return ``logits``, ``(batch, num_labels)``, and the loss if there are ``labels``."""
         outputs = self.longformer(input_ids, attention_mask, global_attention_mask, return_dict=True, **kwargs)
         logits = self.classifier(outputs.last_hidden_state)
         loss = None if labels is None else self.loss_function(labels, logits, self.config)
-        states = {name: outputs[name] for name in ("hidden_states", "attentions") if name in outputs}
-        return stock.LongformerSequenceClassifierOutput(loss=loss, logits=logits, **states)
+        return stock.LongformerSequenceClassifierOutput(loss=loss, logits=logits, **layer_states(outputs))
 
 
 AutoConfig.register(SimlteLongformerConfig.model_type, SimlteLongformerConfig, exist_ok=True)
 AutoModel.register(SimlteLongformerConfig, SimlteLongformerModel, exist_ok=True)
 AutoModelForMaskedLM.register(SimlteLongformerConfig, SimlteLongformerForMaskedLM, exist_ok=True)
-AutoModelForSequenceClassification.register(
-    SimlteLongformerConfig, SimlteLongformerForSequenceClassification, exist_ok=True
-)
+Classifiers.register(SimlteLongformerConfig, SimlteLongformerForSequenceClassification, exist_ok=True)

@@ -101,8 +101,9 @@ def test_other_classes_load_saved_models(kind: str, encoder_path: Path, tmp_path
     other = getattr(sentence_transformers, kind)(str(tmp_path / "model"), device="cpu")
     other.save_pretrained(str(tmp_path / "saved"))
     again = getattr(sentence_transformers, kind)(str(tmp_path / "saved"), device="cpu")
-    run = (lambda model: model.predict([TEXTS[:2]])) if kind == "CrossEncoder" else (lambda model: model.encode(TEXTS[0]))
-    torch.testing.assert_close(run(again), run(other))
+    inputs, call = ([TEXTS[:2]], "predict") if kind == "CrossEncoder" else (TEXTS[:2], "encode")
+    for found, expected in zip(getattr(again, call)(inputs), getattr(other, call)(inputs), strict=True):
+        torch.testing.assert_close(found, expected)
     if kind == "CrossEncoder":
         outputs = other[0].auto_model(torch.tensor([[2, 9, 3]]), labels=torch.tensor([0.5]))
         torch.testing.assert_close(outputs.loss, (outputs.logits - 0.5).square().mean())
