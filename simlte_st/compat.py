@@ -50,9 +50,7 @@ MLM_HEADS: dict[str, tuple[str, str, str, str]] = {
 }  # fmt: skip
 """Parts of the MLM head by model type: dense, activation (a module or function name), layer norm, decoder."""
 
-NO_LIMIT = 10**9
-"""Lengths of at least this mean "no limit"; transformers uses ``VERY_LARGE_INTEGER`` (1e30)."""
-
+NO_LIMIT = 10**9  # lengths of at least this mean "no limit"; transformers uses VERY_LARGE_INTEGER (1e30)
 _STATIC_PLACES = ("models", "models.StaticEmbedding", "sentence_transformer.modules.static_embedding")
 _STATIC_NAMES = tuple(f"sentence_transformers.{place}.StaticEmbedding" for place in _STATIC_PLACES)
 """Names of sentence-transformers' static embedding in ``modules.json``."""
@@ -335,14 +333,14 @@ def find_loss_wrapper(model: torch.nn.Module) -> LossWrapper | None:
     names = {adaptive_layer.ForwardDecorator: "AdaptiveLayerLoss", matryoshka.ForwardDecorator: "MatryoshkaLoss"}
     modules = dict.fromkeys([model, unwrap_compiled(model), unwrap_compiled(getattr(model, "module", model))])
     outer = [(module, decorator) for module in modules if type(decorator := vars(module).get("forward")) in names]
-    if not outer:
-        return None
     chain = [decorator for _, decorator in outer]
     for decorator in chain:  # grows: a wrapper may be inside another
         chain += [decorator.fn] if type(decorator.fn) in names else []
+    if not chain:
+        return None
     transformer = vars(next(iter([*modules][-1].children()))).get("forward")
-    first_pass = not any(getattr(decorator, "cache", None) for decorator in chain)
-    first_pass &= getattr(transformer, "layer_idx", None) is None
+    is_cached = any(getattr(decorator, "cache", None) for decorator in chain)
+    first_pass = getattr(transformer, "layer_idx", None) is None and not is_cached
     return LossWrapper(" and ".join(names[type(decorator)] for decorator in chain), first_pass, outer)
 
 
