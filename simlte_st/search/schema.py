@@ -35,6 +35,9 @@ RESERVED = frozenset((*OWN_COLUMNS, *_HIT.split()))
 MAX_COLUMNS = 256
 """Maximum number of metadata columns; the most frequent ones are kept, because more would slow the table down."""
 
+MAX_EXACT = 2**53
+"""Floats represent all integers up to this one."""
+
 Value: TypeAlias = bool | int | float | str | bytes | date | None
 """A metadata value, converted to one of a few types."""
 
@@ -100,8 +103,9 @@ class Metadata:
 
     The first values of a column determine its type: boolean, integer, float, date, time with or without a time zone, or
     text. Values keep the type that they have in the source. In untyped sources such as CSV, text becomes a number or a
-    boolean only if it is written in standard form: "1.10" and "007" stay text. Decimals become floats, lists and
-    structs become JSON, and everything else becomes text. Binary values are dropped.
+    boolean only if it is written in standard form: "1.10" and "007" stay text. Decimals become integers, floats or, if
+    a float would change their whole part, text; lists and structs become JSON, and everything else becomes text. Binary
+    values are dropped. Integers followed by fractions become floats; see :meth:`fractional`.
 
     Args:
         schema: Existing metadata columns of the index.
@@ -142,6 +146,15 @@ class Metadata:
         self.types.update({field.name: field.type for field in fields})
         return fields
 
+    def fractional(self, documents: Iterable[Document]) -> set[str]:
+        """Return the integer columns with numbers in the documents that only floats can hold, and none that they cannot."""
+        fits: dict[str, set[tuple[bool, bool]]] = {name: set() for name, kind in self.types.items() if kind == pa.int64()}
+        for document in documents if fits else ():
+            for source, value in self._select_values(document).items():
+                if (name := column_name(source)) in fits:
+                    fits[name].add((_fit(value, pa.int64()) is not None, _fit(value, pa.float64()) is not None))
+        return {name for name, pairs in fits.items() if (False, True) in pairs and (True, False) not in pairs}
+
     def values(self, document: Document) -> dict[str, Value]:
         """Return a document's values by column; None if a value is missing or does not fit."""
         values = {column_name(source): value for source, value in self._select_values(document).items()}
@@ -167,7 +180,7 @@ def _convert(value: Any) -> Value:
     elif isinstance(value, np.generic):
         value = value.item()
     elif isinstance(value, decimal.Decimal):
-        value = float(value)
+        value = _convert_decimal(value)
     if value is None or isinstance(value, (date, bytes)):
         return value
     if isinstance(value, int) and abs(value) >= _LARGEST:
@@ -179,8 +192,19 @@ def _convert(value: Any) -> Value:
     return type(text)(to_nfc(text))  # keeps the class of an UntypedText
 
 
+def _convert_decimal(value: decimal.Decimal) -> int | float | str:
+    """Convert a decimal to an integer or a float; to text if a float would change its whole part."""
+    is_whole = value.is_finite() and value == value.to_integral_value()
+    if value.is_finite() and abs(value) > MAX_EXACT:
+        return int(value) if is_whole else str(value)
+    return int(value) if is_whole and int(value.as_tuple().exponent) >= 0 else float(value)
+
+
 def _infer_type(values: list[Value]) -> pa.DataType:
-    for kind in (pa.bool_(), pa.int64(), pa.float64()):
+    # Whole floats suggest that fractions may follow.
+    has_floats = any(isinstance(_number(v) if isinstance(v, UntypedText) else v, float) for v in values)
+    numbers = (pa.float64(), pa.int64()) if has_floats else (pa.int64(), pa.float64())
+    for kind in (pa.bool_(), *numbers):
         if all(_fit(value, kind) is not None for value in values):
             return kind
     days = [value for value in values if isinstance(value, date) and not isinstance(value, datetime)]
