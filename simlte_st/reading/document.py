@@ -182,8 +182,12 @@ def to_name(value: object) -> str | None:
     NFC, because macOS writes decomposed names. In untyped sources, ``1.0`` becomes ``1`` and ``TRUE`` becomes
     ``True``.
     """
-    if value is None or (isinstance(value, float) and math.isnan(value)) or type(value).__name__ == "NAType":
-        return None  # pandas.NA is of type NAType
+    if (
+        value is None
+        or (isinstance(value, float) and math.isnan(value))
+        or type(value).__name__ in ("NAType", "NaTType")
+    ):
+        return None  # pandas.NA and pandas.NaT
     if hasattr(value, "item") and not isinstance(value, str):  # a numpy scalar
         value = value.item()
     if isinstance(value, (float, decimal.Decimal)) and math.isfinite(value) and value == int(value):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from simlte_st.arguments import Count, check_fields
@@ -21,6 +22,8 @@ DAMAGED = "damaged"
 ENCRYPTED = "encrypted"
 BINARY = "binary"
 WRONG_ENCODING = "wrong encoding"
+INVALID = "invalid characters removed or replaced"
+UNUSABLE_VALUE = "value not usable"
 
 
 def is_encoding(name: str) -> bool:
@@ -73,6 +76,15 @@ class Reading:
         return 12 * self.max_characters + (1 << 20)
 
 
+def unique_names(header: Sequence[str]) -> list[str]:
+    """Make column names unique; the second column called ``name`` becomes ``name_2``."""
+    numbers, names = {name: itertools.count(2) for name in header}, dict[str, None]()
+    for name in header:
+        free = (new for number in numbers[name] if (new := f"{name}_{number}") not in numbers and new not in names)
+        names[next(free) if name in names else name] = None
+    return list(names)
+
+
 class Columns(NamedTuple):
     """The columns chosen from a table."""
 
@@ -83,11 +95,12 @@ class Columns(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RawRow:
-    """A row of a table: its position, a generated id and its values by column."""
+    """A row of a table: its position, a generated id, its values by column, and repairs as in :class:`Row`."""
 
     where: str
     generated_id: str | None
     values: Mapping[str, object]
+    repairs: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +116,7 @@ class Row:
     split: str | None = None
     is_document: bool = False  # whether it was a Document, whose text has already been checked
     metadata: Mapping[str, object] | None = None
+    repairs: Mapping[str, str] = field(default_factory=dict)  # details of what was repaired, by reason
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,8 +147,9 @@ class Metadata:
         return fields
 
     def fractional(self, documents: Iterable[Document]) -> set[str]:
-        """Return the integer columns with numbers in the documents that only floats can hold, and none that they cannot."""
-        fits: dict[str, set[tuple[bool, bool]]] = {name: set() for name, kind in self.types.items() if kind == pa.int64()}
+        """Return the integer columns that need floats to hold all numbers of the documents."""
+        integers = [name for name, kind in self.types.items() if kind == pa.int64()]
+        fits: dict[str, set[tuple[bool, bool]]] = {name: set() for name in integers}
         for document in documents if fits else ():
             for source, value in self._select_values(document).items():
                 if (name := column_name(source)) in fits:
