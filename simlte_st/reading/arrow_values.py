@@ -5,13 +5,16 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from simlte_st.reading.rows import INVALID, UNUSABLE_VALUE, unique_names
+from simlte_st.reading.document import unique_names
 
 if TYPE_CHECKING:
     import pyarrow
+
+INVALID = "invalid characters removed or replaced"
+UNUSABLE_VALUE = "value not usable"
 
 Converter: TypeAlias = Callable[[Any], object]
 """Converts a value of a column that is not None."""
@@ -46,7 +49,7 @@ def _to_python(scalar: Any, path: str, repairs: dict[str, str]) -> object:
 
 
 def find_converters(schema: pyarrow.Schema) -> dict[str, Converter]:
-    """Return functions that restore the class names of ``datasets`` and the periods and intervals of pandas."""
+    """Return functions that restore the class names of ``datasets`` and the periods of pandas."""
     import pyarrow
 
     converters: dict[str, Converter] = {}
@@ -58,32 +61,18 @@ def find_converters(schema: pyarrow.Schema) -> dict[str, Converter]:
                 converters[name] = functools.partial(_class_name, kind.names)
     for field in schema:
         dtype = field.type.value_type if pyarrow.types.is_dictionary(field.type) else field.type
-        extension, settings = getattr(dtype, "extension_name", ""), b"{}"
-        if extension in _PANDAS_TYPES:
-            settings = dtype.__arrow_ext_serialize__()
-        elif field.metadata:  # in a file, if pandas has not registered its types
-            extension = field.metadata.get(b"ARROW:extension:name", b"").decode()
-            settings = field.metadata.get(b"ARROW:extension:metadata", settings)
-        if extension in _PANDAS_TYPES:
-            converters[field.name] = functools.partial(_PANDAS_TYPES[extension], json.loads(settings))
+        settings = (field.metadata or {}).get(b"ARROW:extension:metadata", b"{}")  # if pandas is not imported
+        frequency = getattr(dtype, "freq", None) or json.loads(settings or b"{}").get("freq")
+        if frequency:
+            converters[field.name] = functools.partial(_period, frequency)
     return converters
 
 
-def _period(settings: Mapping[str, str], ordinal: object) -> str:
+def _period(frequency: str, ordinal: int) -> str:
     """Return a pandas period as pandas writes it, such as ``2020-01``."""
     import pandas
 
-    return str(pandas.Period(ordinal=ordinal, freq=settings["freq"]))
-
-
-def _interval(settings: Mapping[str, str], ends: Mapping[str, object]) -> str:
-    """Return a pandas interval as pandas writes it, such as ``(0, 1]``."""
-    closed = settings["closed"]
-    signs = "[" if closed in ("left", "both") else "(", "]" if closed in ("right", "both") else ")"
-    return f"{ends['left']}, {ends['right']}".join(signs)
-
-
-_PANDAS_TYPES: Mapping[str, Callable[..., str]] = {"pandas.period": _period, "pandas.interval": _interval}
+    return str(pandas.Period(ordinal=ordinal, freq=frequency))
 
 
 def _class_name(names: Sequence[str], number: object) -> object:

@@ -11,18 +11,9 @@ from typing import Any
 
 from simlte_st.errors import DataError, EmptyCorpusError, format_count
 from simlte_st.files import valid_unicode
+from simlte_st.reading.arrow_values import INVALID
 from simlte_st.reading.document import Document, content_id, peek, text_key, to_name, to_nfc
-from simlte_st.reading.rows import (
-    EMPTY,
-    INVALID,
-    NOT_A_STRING,
-    TOO_LONG,
-    WRONG_ENCODING,
-    BrokenSourceError,
-    Columns,
-    Row,
-    Skip,
-)  # fmt: skip
+from simlte_st.reading.rows import EMPTY, NOT_A_STRING, TOO_LONG, WRONG_ENCODING, BrokenSourceError, Columns, Row, Skip
 from simlte_st.reading.sources import PLACES, Source, open_source
 
 DUPLICATE_ID = "duplicate id"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -22,8 +21,6 @@ DAMAGED = "damaged"
 ENCRYPTED = "encrypted"
 BINARY = "binary"
 WRONG_ENCODING = "wrong encoding"
-INVALID = "invalid characters removed or replaced"
-UNUSABLE_VALUE = "value not usable"
 
 
 def is_encoding(name: str) -> bool:
@@ -74,15 +71,6 @@ class Reading:
         """The maximum size of a file, line or e-mail in bytes."""
         # A character beyond the basic plane takes 12 bytes as JSON escapes; one megabyte is allowed for markup.
         return 12 * self.max_characters + (1 << 20)
-
-
-def unique_names(header: Sequence[str]) -> list[str]:
-    """Make column names unique; the second column called ``name`` becomes ``name_2``."""
-    numbers, names = {name: itertools.count(2) for name in header}, dict[str, None]()
-    for name in header:
-        free = (new for number in numbers[name] if (new := f"{name}_{number}") not in numbers and new not in names)
-        names[next(free) if name in names else name] = None
-    return list(names)
 
 
 class Columns(NamedTuple):

@@ -14,8 +14,8 @@ from urllib.parse import unquote
 
 from simlte_st.errors import DataError, did_you_mean
 from simlte_st.reading.arrow_values import Converter, find_converters, read_batch
-from simlte_st.reading.document import UntypedText
-from simlte_st.reading.rows import BrokenSourceError, Columns, Event, RawRow, Reading, Row, Skip, unique_names
+from simlte_st.reading.document import UntypedText, unique_names
+from simlte_st.reading.rows import BrokenSourceError, Columns, Event, RawRow, Reading, Row, Skip
 
 if TYPE_CHECKING:
     import pandas
@@ -241,12 +241,13 @@ def _frame_table(frame: pandas.DataFrame | polars.DataFrame | pyarrow.Table, nam
         return _schema_table(name, table.schema, lambda columns: table.select(list(columns)).to_batches())
     arrays: dict[str, pyarrow.Array] = {}
     objects: dict[str, list[object]] = {}
-    columns = [frame[:, n] for n in range(frame.width)] if hasattr(frame, "width") else [c for _, c in frame.items()]
+    is_polars = hasattr(frame, "get_columns")
+    columns = frame.get_columns() if is_polars else [values for _, values in frame.items()]
     for column, values in zip(unique_names([*map(str, frame.columns)]), columns, strict=True):
         try:
-            if str(values.dtype).lower() == "object" and len({*map(type, values)}) > 1:
-                raise TypeError("Arrow would convert some values to the type of the others")
-            arrays[column] = pyarrow.array(values, from_pandas=True)
+            if str(values.dtype).lower() == "object" and (is_polars or len({*map(type, values)}) > 1):
+                raise TypeError("Arrow would convert some values to the type of the others, or take their addresses")
+            arrays[column] = values.to_arrow() if is_polars else pyarrow.array(values, from_pandas=True)
         except (pyarrow.ArrowException, TypeError, ValueError, OverflowError):
             objects[column] = list(values)
             arrays[column] = pyarrow.array(range(len(values)), pyarrow.int64())  # positions in the list
@@ -254,9 +255,8 @@ def _frame_table(frame: pandas.DataFrame | polars.DataFrame | pyarrow.Table, nam
     types = {field.name: field.type for field in table.schema}
     types |= {name: pyarrow.string() for name in objects if any(isinstance(value, str) for value in objects[name])}
     converters = {name: values.__getitem__ for name, values in objects.items()}
-    return _schema_table(
-        name, pyarrow.schema(types), lambda names: table.select(list(names)).to_batches(), 0, converters
-    )
+    schema = pyarrow.schema(types)
+    return _schema_table(name, schema, lambda names: table.select(list(names)).to_batches(), 0, converters)
 
 
 def dataset_table(dataset: Dataset | IterableDataset, name: str, first: int = 0, batch_size: int = 1) -> Table:
@@ -275,12 +275,9 @@ def dataset_table(dataset: Dataset | IterableDataset, name: str, first: int = 0,
 
 
 def _schema_table(
-    name: str,
-    schema: pyarrow.Schema,
-    batches: Callable[[Sequence[str]], Iterable[pyarrow.RecordBatch]],
-    first: int = 0,
-    converters: Mapping[str, Converter] | None = None,
-) -> Table:
+    name: str, schema: pyarrow.Schema, batches: Callable[[Sequence[str]], Iterable[pyarrow.RecordBatch]],
+    first: int = 0, converters: Mapping[str, Converter] | None = None,
+) -> Table:  # fmt: skip
     """Open a source with a schema as a table, without pandas' index columns.
 
     ``converters`` convert the values of columns, as do those that the schema implies.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import chain
 from operator import length_hint
@@ -178,11 +178,11 @@ class IndexWriter:
         self.store.delete(removed)
         self.report.kept, self.report.removed = unread, len(removed)
 
-    def learn_columns(self, documents: Sequence[Document]) -> None:
+    def learn_columns(self, documents: Iterable[Document]) -> None:
         """Add new metadata columns, and turn integers into floats where fractions follow."""
         if fields := self.metadata.learn(documents):
             self.store.add_columns(fields)
-        for name in self.metadata.fractional(documents):
+        for name in self.metadata.fractional:
             if self.store.convert_to_floats(name):
                 self.metadata.types[name] = pa.float64()
 

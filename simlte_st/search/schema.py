@@ -105,7 +105,7 @@ class Metadata:
     text. Values keep the type that they have in the source. In untyped sources such as CSV, text becomes a number or a
     boolean only if it is written in standard form: "1.10" and "007" stay text. Decimals become integers, floats or, if
     a float would change their whole part, text; lists and structs become JSON, and everything else becomes text. Binary
-    values are dropped. Integers followed by fractions become floats; see :meth:`fractional`.
+    values are dropped. Integers followed by fractions become floats; see ``fractional``.
 
     Args:
         schema: Existing metadata columns of the index.
@@ -114,11 +114,13 @@ class Metadata:
     Attributes:
         types: Type of each column.
         misfits: Number of dropped values, by column.
+        fractional: The integer columns that need floats to hold all numbers of the last documents.
     """
 
     def __init__(self, schema: pa.Schema, columns: Sequence[str] | None = None) -> None:
         self.types: dict[str, pa.DataType] = {field.name: field.type for field in schema}
         self.misfits: Counter[str] = Counter()
+        self.fractional: list[str] = []
         self._columns = None if columns is None else list(columns)
 
     def check_names(self, documents: Iterable[Document]) -> None:
@@ -133,6 +135,7 @@ class Metadata:
         """Return the new columns of some documents, with their types."""
         first_values: dict[str, list[Value]] = {}
         sources: dict[str, str] = {}
+        fits: dict[str, set[tuple[bool, bool]]] = {}  # whether the values of an integer column are integers, and floats
         for document in documents:
             for source, value in self._select_values(document).items():
                 name = column_name(source)
@@ -140,21 +143,17 @@ class Metadata:
                     raise DataError(f"The columns {sources[name]!r} and {source!r} would both be {name!r}: rename one.")
                 if name not in self.types and value not in (None, "") and not isinstance(value, bytes):
                     first_values.setdefault(name, []).append(value)
+                elif self.types.get(name) == pa.int64():
+                    pair = _fit(value, pa.int64()) is not None, _fit(value, pa.float64()) is not None
+                    fits.setdefault(name, set()).add(pair)
+        self.fractional = [
+            name for name, pairs in fits.items() if (False, True) in pairs and (True, False) not in pairs
+        ]
         by_frequency = sorted(first_values, key=lambda name: -len(first_values[name]))
         names = {*by_frequency[: MAX_COLUMNS - len(self.types)]}
         fields = [pa.field(name, _infer_type(values)) for name, values in first_values.items() if name in names]
         self.types.update({field.name: field.type for field in fields})
         return fields
-
-    def fractional(self, documents: Iterable[Document]) -> set[str]:
-        """Return the integer columns that need floats to hold all numbers of the documents."""
-        integers = [name for name, kind in self.types.items() if kind == pa.int64()]
-        fits: dict[str, set[tuple[bool, bool]]] = {name: set() for name in integers}
-        for document in documents if fits else ():
-            for source, value in self._select_values(document).items():
-                if (name := column_name(source)) in fits:
-                    fits[name].add((_fit(value, pa.int64()) is not None, _fit(value, pa.float64()) is not None))
-        return {name for name, pairs in fits.items() if (False, True) in pairs and (True, False) not in pairs}
 
     def values(self, document: Document) -> dict[str, Value]:
         """Return a document's values by column; None if a value is missing or does not fit."""

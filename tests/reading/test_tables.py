@@ -202,12 +202,10 @@ def test_mixed_columns_keep_their_values(values: list[Any]) -> None:
         assert [document.metadata["side"] for document in read_documents(source, metadata=True)] == values  # type: ignore
 
 
-def test_pandas_periods_and_intervals_are_as_pandas_writes_them(tmp_path: Path) -> None:
+def test_pandas_periods_are_as_pandas_writes_them(tmp_path: Path) -> None:
     columns = {
         "month": pandas.Series(pandas.PeriodIndex(["2020-01", None], freq="M")),
         "quarter": pandas.Series(pandas.PeriodIndex(["2020Q1", "2021Q4"], freq="Q")),
-        "bin": pandas.Series(pandas.interval_range(0, 2, closed="left")),
-        "days": pandas.Series(pandas.interval_range(pandas.Timestamp("2020-01-01"), periods=2, closed="both")),
     }
     rows = [
         {name: None if pandas.isna(values[row]) else str(values[row]) for name, values in columns.items()}

@@ -91,8 +91,9 @@ def test_values_of_another_type_are_dropped_and_counted() -> None:
     assert metadata.learn(documents) == []
     assert [metadata.values(one)["c"] for one in documents] == [None, None, None, 2017, 2018, None, None]
     assert metadata.misfits == {"c": 5}
-    assert metadata.fractional(documents) == {"c"}
-    assert not metadata.fractional([*documents, Document("x", "ba", metadata={"c": 2**53 + 1})])
+    assert metadata.fractional == ["c"]
+    metadata.learn([*documents, Document("x", "ba", metadata={"c": 2**53 + 1})])
+    assert metadata.fractional == []
 
 
 @pytest.mark.parametrize(

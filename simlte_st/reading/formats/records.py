@@ -12,18 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from simlte_st.errors import DataError
-from simlte_st.reading.document import Document, UntypedText
-from simlte_st.reading.rows import (
-    BINARY,
-    NOT_A_STRING,
-    TOO_LONG,
-    BadTextError,
-    RawRow,
-    Reading,
-    Row,
-    Skip,
-    unique_names,
-)
+from simlte_st.reading.document import Document, UntypedText, unique_names
+from simlte_st.reading.rows import BINARY, NOT_A_STRING, TOO_LONG, BadTextError, RawRow, Reading, Row, Skip
 from simlte_st.reading.tables import LOOK_AHEAD, TEXT_COLUMNS, Table, first_match, mappings_table
 from simlte_st.reading.text_files import decode_text, read_lines, read_whole
 
