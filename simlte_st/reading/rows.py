@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 from simlte_st.arguments import Count, check_fields
@@ -118,6 +119,15 @@ class Skip:
     reason: str
     detail: str = ""
     ignored: bool = False
+    id: str | None = None
+
+
+class Content(NamedTuple):
+    """The content of a file or an e-mail; ``repairs`` as in :class:`Row`."""
+
+    text: str
+    columns: Mapping[str, object] = MappingProxyType({})
+    repairs: Mapping[str, str] = MappingProxyType({})
     id: str | None = None
 
 

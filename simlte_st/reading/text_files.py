@@ -14,7 +14,17 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from simlte_st.reading.rows import BINARY, TOO_LONG, WRONG_ENCODING, BadTextError, BrokenSourceError, Reading
+import webencodings
+
+from simlte_st.reading.rows import (
+    BINARY,
+    TOO_LONG,
+    WRONG_ENCODING,
+    BadTextError,
+    BrokenSourceError,
+    Reading,
+    is_encoding,
+)  # fmt: skip
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -27,6 +37,8 @@ _BOMS = (  # UTF-32 first, because its mark begins with UTF-16's
     (codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
 )  # fmt: skip
+_WIDER_CODECS = {"gbk": "gb18030", "iso-2022-jp": "iso2022_jp_ext"}  # in which e-mails and pages with these labels are
+_SHIFT = re.compile(rb"\x1b\$[@B]([!-~]*)|\x1b\([BJ]")  # to Japanese characters and back, in ISO-2022-JP
 _BUFFER = 1 << 18
 _ESCAPED = re.compile("[\udc80-\udcff]")  # undecodable bytes
 _BLANK_LINES = re.compile(r"\n{3,}")
@@ -49,6 +61,14 @@ class Line(NamedTuple):
     detail: str = ""
 
 
+def find_codec(label: str) -> str | None:
+    """Return Python's codec for an encoding label as browsers understand it; None if it is unknown."""
+    encoding = webencodings.lookup(label)
+    if encoding is None or encoding.name in ("replacement", "x-user-defined"):
+        return label if is_encoding(label) else None
+    return _WIDER_CODECS.get(encoding.name, encoding.codec_info.name)
+
+
 def decode_text(data: bytes, encoding: str, mend: bool = False) -> str:
     """Decode a text file; a byte order mark or valid UTF-8 takes precedence over ``encoding``.
 
@@ -58,6 +78,9 @@ def decode_text(data: bytes, encoding: str, mend: bool = False) -> str:
     # NUL bytes in text occur only in wide encodings.
     if b"\0" in data and (encoding == "utf-8-sig" or "a\n".encode(encoding) == b"a\n"):
         raise BadTextError(BINARY, f"NUL byte at {data.index(0):,}")
+    if encoding in ("iso2022_jp_ext", "euc_jp") and "\ufffd" in data.decode(encoding, "replace"):
+        # Windows adds characters such as circled numbers.
+        data, encoding = _SHIFT.sub(lambda match: bytes(byte | 0x80 for byte in match[1] or b""), data), "euc_jis_2004"
     try:
         text = data.decode(encoding, "replace" if mend else "strict")
     except UnicodeDecodeError as error:

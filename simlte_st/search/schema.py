@@ -23,6 +23,7 @@ import pyarrow as pa
 import regex
 
 from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.files import to_json
 from simlte_st.reading.document import Document, UntypedText, to_nfc
 from simlte_st.reading.tables import MISSING, value_at
 
@@ -187,7 +188,7 @@ def _convert(value: Any) -> Value:
         return str(value)
     if isinstance(value, (bool, int, float)):
         return value if value == value else None  # NaN, which differs from itself, is a missing value
-    text = json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, (list, dict)) else value
+    text = to_json(value, indent=None, default=str) if isinstance(value, (list, dict)) else value
     text = text if isinstance(text, str) else str(text)
     return type(text)(to_nfc(text))  # keeps the class of an UntypedText
 
@@ -282,10 +283,11 @@ def typed_literals(where: str, schema: pa.Schema) -> str:
     Raises:
         ConfigurationError: A value is not written as its column's type requires.
     """
-    fields = {field.name.lower(): field for field in schema}
+    fields = {field.name.lower(): field for field in schema} | {field.name: field for field in schema}
 
     def rewrite(match: regex.Match[str]) -> str:
-        field = fields.get((match["column"] or "").strip('"`').lower())
+        name = (match["column"] or "").strip('"`')
+        field = fields.get(name) or fields.get(name.lower())  # names may differ only in case
         bare, number = match["bare"] or match["number"], match["number"]
         if bare and field is not None and not (pa.types.is_integer(field.type) or pa.types.is_floating(field.type)):
             notation = describe_notation(field.type)

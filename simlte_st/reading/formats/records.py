@@ -18,6 +18,7 @@ from simlte_st.reading.tables import LOOK_AHEAD, TEXT_COLUMNS, Table, first_matc
 from simlte_st.reading.text_files import decode_text, read_lines, read_whole
 
 MALFORMED_ROW = "malformed row"
+STRAY_QUOTES = "quotation marks kept, because they enclose no cell"
 WRONG_FIELDS = "wrong number of fields"
 MALFORMED_JSON = "malformed JSON"
 NOT_AN_OBJECT = "not an object"
@@ -63,9 +64,11 @@ def open_csv(path: Path, reading: Reading) -> Table:
     # The limit is global, so only raise it, to leave other users of `csv` unaffected.
     csv.field_size_limit(max(csv.field_size_limit(), reading.max_characters + 1))
     problems: list[tuple[str, str]] = []  # found in the lines of the current row
+    texts: list[str] = []  # of these lines
 
     def lines() -> Iterator[str]:
         for line in read_lines(path, reading):
+            texts.append(line.text)
             if line.problem:
                 problems.append((line.problem, line.detail))
             yield line.text
@@ -86,6 +89,7 @@ def open_csv(path: Path, reading: Reading) -> Table:
         index = -1
         while True:
             problems.clear()
+            texts.clear()
             start = reader.line_num + 1
             try:
                 row = next(reader, None)
@@ -98,6 +102,23 @@ def open_csv(path: Path, reading: Reading) -> Table:
             where = f"line {start:,}" if end <= start else f"lines {start:,} to {end:,}"
             if not row and not problems:
                 continue  # a blank line
+            if (
+                separator == "\t"
+                and (len(texts) > 1 or problems)
+                and {reason for reason, _ in problems} <= {MALFORMED_ROW, TOO_LONG}
+            ):
+                # In TSV, quotation marks may be literal: then each line is a row.
+                literal = [
+                    (number, text.rstrip("\r\n").split("\t"))
+                    for number, text in enumerate(texts, start)
+                    if text.strip()
+                ]
+                if len(names) > 1 and all(len(cells) == len(names) for _, cells in literal):
+                    for number, cells in literal:
+                        index += 1
+                        values = dict(zip(names, map(UntypedText, cells), strict=True))
+                        yield RawRow(f"line {number:,}", str(index), values, {STRAY_QUOTES: ""})
+                    continue
             index += 1
             if len(row) > len(header) and not any(row[len(header) :]):
                 del row[len(header) :]  # trailing separators
@@ -122,7 +143,11 @@ def _is_words(value: object) -> bool:
 
 
 def open_json_lines(path: Path, reading: Reading) -> Table:
-    """Open a JSON lines file; lines that are not JSON are skipped and counted, and take a row number."""
+    """Open a JSON lines file, or an array; lines that are not JSON are skipped and counted, and take a row number."""
+    first = next((line.text for line in read_lines(path, reading) if line.problem or line.text.strip()), "")
+    if first.lstrip("\ufeff ").startswith("["):
+        with contextlib.suppress(DataError):  # lines may also begin with a bracket
+            return open_json(path, reading)
     return mappings_table(str(path), _objects(path, reading))
 
 
