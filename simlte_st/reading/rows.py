@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import NamedTuple
 
+import webencodings
+
 from simlte_st.arguments import Count, check_fields
 from simlte_st.errors import DataError, MissingExtraError
 from simlte_st.extras import install_command
@@ -23,6 +25,8 @@ ENCRYPTED = "encrypted"
 BINARY = "binary"
 WRONG_ENCODING = "wrong encoding"
 
+_WIDER_CODECS = {"gbk": "gb18030", "iso-2022-jp": "iso2022_jp_ext"}  # in which e-mails and pages with these labels are
+
 
 def is_encoding(name: str) -> bool:
     """Return whether a text encoding exists."""
@@ -30,6 +34,14 @@ def is_encoding(name: str) -> bool:
         return bool("a".encode(name))
     except (LookupError, ValueError):
         return False
+
+
+def find_codec(label: str) -> str | None:
+    """Return Python's codec for an encoding label as browsers understand it; None if it is unknown."""
+    encoding = webencodings.lookup(label)
+    if encoding is None or encoding.name in ("replacement", "x-user-defined"):
+        return label if is_encoding(label) else None
+    return _WIDER_CODECS.get(encoding.name, encoding.codec_info.name)
 
 
 @dataclass(frozen=True, kw_only=True)

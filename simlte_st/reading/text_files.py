@@ -14,17 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import webencodings
-
-from simlte_st.reading.rows import (
-    BINARY,
-    TOO_LONG,
-    WRONG_ENCODING,
-    BadTextError,
-    BrokenSourceError,
-    Reading,
-    is_encoding,
-)  # fmt: skip
+from simlte_st.reading.rows import BINARY, TOO_LONG, WRONG_ENCODING, BadTextError, BrokenSourceError, Reading
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -37,7 +27,6 @@ _BOMS = (  # UTF-32 first, because its mark begins with UTF-16's
     (codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
 )  # fmt: skip
-_WIDER_CODECS = {"gbk": "gb18030", "iso-2022-jp": "iso2022_jp_ext"}  # in which e-mails and pages with these labels are
 _SHIFT = re.compile(rb"\x1b\$[@B]([!-~]*)|\x1b\([BJ]")  # to Japanese characters and back, in ISO-2022-JP
 _BUFFER = 1 << 18
 _ESCAPED = re.compile("[\udc80-\udcff]")  # undecodable bytes
@@ -59,14 +48,6 @@ class Line(NamedTuple):
     text: str
     problem: str | None = None
     detail: str = ""
-
-
-def find_codec(label: str) -> str | None:
-    """Return Python's codec for an encoding label as browsers understand it; None if it is unknown."""
-    encoding = webencodings.lookup(label)
-    if encoding is None or encoding.name in ("replacement", "x-user-defined"):
-        return label if is_encoding(label) else None
-    return _WIDER_CODECS.get(encoding.name, encoding.codec_info.name)
 
 
 def decode_text(data: bytes, encoding: str, mend: bool = False) -> str:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simlte_st.reading.rows import Reading
-from simlte_st.reading.text_files import decode_text, find_codec, read_whole, tidy_lines
+from simlte_st.reading.rows import Reading, find_codec
+from simlte_st.reading.text_files import decode_text, read_whole, tidy_lines
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode

@@ -21,9 +21,9 @@ from simlte_st.errors import DataError
 from simlte_st.extras import check_installed
 from simlte_st.files import valid_unicode
 from simlte_st.reading.formats.html import html_text, page_text
-from simlte_st.reading.rows import ENCRYPTED, EXTRA, BadTextError, Content, RawRow, Reading, Skip, make_skip
+from simlte_st.reading.rows import ENCRYPTED, EXTRA, BadTextError, Content, RawRow, Reading, Skip, find_codec, make_skip
 from simlte_st.reading.tables import Table
-from simlte_st.reading.text_files import decode_text, find_codec, open_bytes, read_whole, tidy_lines
+from simlte_st.reading.text_files import decode_text, open_bytes, read_whole, tidy_lines
 
 NO_MAIL = "not an e-mail"
 
@@ -98,10 +98,8 @@ def read_mail(data: bytes, reading: Reading) -> Content:
     subject, sender, recipients = (_header_text(message, name) or None for name in ("subject", "from", "to"))
     columns = {"subject": subject, "sender": sender, "recipients": recipients, "date": _date(message)}
     text = "\n\n".join(filter(None, (subject, body)))
-    # Replacement characters become lone surrogates, which the reader counts and replaces.
-    return Content(
-        text.replace("\ufffd", "\udcff"), columns, id=_header_text(message, "message-id").strip("<> ") or None
-    )
+    text = text.replace("\ufffd", "\udcff")  # to be counted and replaced by the reader
+    return Content(text, columns, id=_header_text(message, "message-id").strip("<> ") or None)
 
 
 def _header_text(message: Message, name: str) -> str:

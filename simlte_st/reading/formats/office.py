@@ -113,7 +113,7 @@ def read_epub(path: Path, reading: Reading) -> Content:
                 unread.append(page)
     if unread and not any(texts):
         raise BadTextError(DAMAGED, f"{unread[0]} cannot be read")
-    return Content("\n\n".join(filter(None, texts)), repairs={UNREAD_PAGE: name for name in unread[:1]})
+    return Content("\n\n".join(filter(None, texts)), repairs={UNREAD_PAGE: unread[0]} if unread else {})
 
 
 def read_xml(path: Path, reading: Reading) -> str:

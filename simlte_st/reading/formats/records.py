@@ -102,23 +102,11 @@ def open_csv(path: Path, reading: Reading) -> Table:
             where = f"line {start:,}" if end <= start else f"lines {start:,} to {end:,}"
             if not row and not problems:
                 continue  # a blank line
-            if (
-                separator == "\t"
-                and (len(texts) > 1 or problems)
-                and {reason for reason, _ in problems} <= {MALFORMED_ROW, TOO_LONG}
-            ):
-                # In TSV, quotation marks may be literal: then each line is a row.
-                literal = [
-                    (number, text.rstrip("\r\n").split("\t"))
-                    for number, text in enumerate(texts, start)
-                    if text.strip()
-                ]
-                if len(names) > 1 and all(len(cells) == len(names) for _, cells in literal):
-                    for number, cells in literal:
-                        index += 1
-                        values = dict(zip(names, map(UntypedText, cells), strict=True))
-                        yield RawRow(f"line {number:,}", str(index), values, {STRAY_QUOTES: ""})
-                    continue
+            if separator == "\t" and (len(texts) > 1 or problems) and (literal := _literal_rows(texts, names)):
+                for offset, values in literal:
+                    index += 1
+                    yield RawRow(f"line {start + offset:,}", str(index), values, {STRAY_QUOTES: ""})
+                continue
             index += 1
             if len(row) > len(header) and not any(row[len(header) :]):
                 del row[len(header) :]  # trailing separators
@@ -130,6 +118,14 @@ def open_csv(path: Path, reading: Reading) -> Table:
                 yield RawRow(where, str(index), dict(zip(names, map(UntypedText, row), strict=True)))
 
     return replace(mappings_table(str(path), rows(), _is_words), columns=names)
+
+
+def _literal_rows(lines: Sequence[str], names: Sequence[str]) -> list[tuple[int, dict[str, object]]]:
+    """Return numbered lines of TSV as rows, with quotation marks as text; none if a line has another number of cells."""
+    rows = [(number, line.rstrip("\r\n").split("\t")) for number, line in enumerate(lines) if line.strip()]
+    if len(names) == 1 or any(len(cells) != len(names) for _, cells in rows):
+        return []
+    return [(number, dict(zip(names, map(UntypedText, cells), strict=True))) for number, cells in rows]
 
 
 def _is_words(value: object) -> bool:
