@@ -41,8 +41,8 @@ _LOCK = ".lock"
 def atomic_path(target: str | os.PathLike[str], *siblings: Path) -> Iterator[Path]:
     """Yield a temporary path beside ``target``, and rename it to ``target`` if the block succeeds.
 
-    ``target`` can be a file or a folder and may already exist; a link is followed. If the block raises, it is left unchanged;
-    otherwise the old version is deleted once the new one is in place.
+    ``target`` can be a file or a folder and may already exist; a link is followed. If the block raises, ``target`` is
+    left unchanged; otherwise the old version is deleted once the new one is in place.
 
     ``siblings`` are other files in the same folder as ``target``. Write them beside the temporary path; they are
     renamed before it.

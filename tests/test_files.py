@@ -58,6 +58,20 @@ def test_several_files_are_written_together(tmp_path: Path) -> None:
     assert len(os.listdir(tmp_path)) == 2
 
 
+def test_links_are_followed(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    for name in ("a", "b"):
+        (tmp_path / "disk" / f"old-{name}").write_text("old")
+        (tmp_path / name).symlink_to(tmp_path / "disk" / f"old-{name}")
+    (tmp_path / "c").symlink_to(tmp_path / "disk" / "new")
+    with atomic_path(tmp_path / "a", tmp_path / "b") as path:
+        path.write_text("a")
+        path.with_name("b").write_text("b")
+    write_json(tmp_path / "c", 1)
+    assert [path.read_text() for path in sorted((tmp_path / "disk").iterdir())] == ["1\n", "a", "b"]
+    assert all((tmp_path / name).is_symlink() for name in "abc")
+
+
 def test_directory_replaces_a_non_empty_directory(tmp_path: Path) -> None:
     target = tmp_path / "model"
     target.mkdir()

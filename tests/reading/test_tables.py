@@ -213,13 +213,10 @@ def test_pandas_periods_are_as_pandas_writes_them(tmp_path: Path) -> None:
     ]
     frame = pandas.DataFrame({"text": ["a", "b"], **columns})
     pq.write_table(table := pa.Table.from_pandas(frame), tmp_path / "rows.parquet")
-    plain = [
-        pa.field(field.name, field.type.storage_type, metadata={"ARROW:extension:name": field.type.extension_name,
-                 "ARROW:extension:metadata": field.type.__arrow_ext_serialize__()})
-        if isinstance(field.type, pa.BaseExtensionType) else field for field in table.schema
-    ]  # fmt: skip
     arrays = [getattr(column.combine_chunks(), "storage", column) for column in table.columns]
-    unregistered = pa.Table.from_arrays(arrays, schema=pa.schema(plain))  # as pyarrow reads the file without pandas
+    settings = [{"ARROW:extension:metadata": f'{{"freq": "{value}"}}'} for value in ("M", "Q-DEC")]
+    fields = [pa.field(name, pa.int64(), metadata=value) for name, value in zip(columns, settings, strict=True)]
+    unregistered = pa.table(arrays, pa.schema([pa.field("text", arrays[0].type), *fields]))  # if pandas is not imported
     for source in (frame, table, tmp_path / "rows.parquet", unregistered):
         assert [document.metadata for document in read_documents(source, metadata=True)] == rows
     frame["side"] = columns["quarter"].astype("category")

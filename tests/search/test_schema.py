@@ -144,6 +144,7 @@ SCHEMA = pa.schema(
         "वर्ष": pa.int64(),
         "share": pa.float64(),
         "read": pa.bool_(),
+        "Kind": pa.date32(),
     }
 )
 ROWS = {
@@ -155,6 +156,7 @@ ROWS = {
     "वर्ष": [2000, 2001, 2002, 2003],
     "share": [0.5, 1.0, 2.5, 1e300],
     "read": [True, False, None, True],
+    "Kind": [date(2020, 1, 1), date(2021, 1, 1), None, None],
 }
 
 
@@ -200,6 +202,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Any:
         ("वर्ष > -.5 AND वर्ष / 2 > 1000.5", "cd"),
         ("वर्ष < 9223372036854775808 AND वर्ष > -99999999999999999999 AND वर्ष < 1e400", "abcd"),
         ("वर्ष <= 2001 AND 2000 < वर्ष", "b"),
+        ("Kind >= '2020-06-01' AND kind = 'x'", "b"),
         ("share > 1 AND share IN (1, 2.5) AND share < 99999999999999999999", "c"),
     ],
 )

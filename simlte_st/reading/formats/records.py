@@ -121,7 +121,7 @@ def open_csv(path: Path, reading: Reading) -> Table:
 
 
 def _literal_rows(lines: Sequence[str], names: Sequence[str]) -> list[tuple[int, dict[str, object]]]:
-    """Return numbered lines of TSV as rows, with quotation marks as text; none if a line has another number of cells."""
+    """Return lines of TSV as numbered rows, with quotation marks as text; none if the cells do not fit ``names``."""
     rows = [(number, line.rstrip("\r\n").split("\t")) for number, line in enumerate(lines) if line.strip()]
     if len(names) == 1 or any(len(cells) != len(names) for _, cells in rows):
         return []
