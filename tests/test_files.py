@@ -17,16 +17,7 @@ from safetensors.torch import save_file
 
 from simlte_st.data import read_documents
 from simlte_st.errors import ConfigurationError, DamagedFileError, DiskFullError
-from simlte_st.files import (
-    atomic_path,
-    changes,
-    check_apart,
-    check_free,
-    check_place,
-    hold,
-    read_json,
-    write_json,
-)
+from simlte_st.files import atomic_path, changes, check_apart, check_free, check_place, hold, read_json, write_json
 from simlte_st.files import home as home_folder
 
 

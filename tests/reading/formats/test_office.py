@@ -36,6 +36,9 @@ def paragraph(*content: str) -> str:
     return f"<w:p>{''.join(content)}</w:p>"
 
 
+FORM = f"<w:sdt><w:sdtPr>{{}}</w:sdtPr><w:sdtContent>{run('Enter text.')}</w:sdtContent></w:sdt>"
+
+
 def box(text: str) -> str:
     inside = f"<w:txbxContent>{paragraph(run(text))}</w:txbxContent>"
     twice = f"<mc:Choice>{inside}</mc:Choice><mc:Fallback>{inside}</mc:Fallback>"
@@ -61,6 +64,7 @@ def test_docx_is_read_in_order(tmp_path: Path) -> None:
         (paragraph("<w:del><w:r><w:delText>9</w:delText></w:r></w:del><w:ins>", run("80"), "</w:ins>"), "80"),
         (paragraph(run("a"), run("b", "<w:vanish/>"), run("c", '<w:vanish w:val="0"/>')), "ac"),
         (paragraph(run("a"), box("in a box"), run("b")), "a\n\nin a box\n\nb"),
+        (paragraph(run("a"), FORM.format("<w:showingPlcHdr/>"), FORM.format("<w:text/>")), "aEnter text."),
         (paragraph("<w:fldSimple>", run("May"), "</w:fldSimple><w:r><w:instrText>PAGE</w:instrText></w:r>"), "May"),
     ],
 )
