@@ -188,7 +188,7 @@ def _accept_changes(rtf: str) -> str:
                 continue
             pieces = outside  # where the group of the note began
         elif word == "footnote":
-            pieces, token = notes, "{\\par "
+            pieces, token = notes, "{" if hidden else "{\\par "
         elif word in _RTF_HIDING:
             hidden = hidden - {word} if number == "0" else hidden | {word}
         elif word == "plain":
