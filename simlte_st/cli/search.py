@@ -24,7 +24,7 @@ from simlte_st.cli.app import Options, Result, command
 from simlte_st.cli.terminal import as_json, crop_line, terminal_width, with_lines
 from simlte_st.errors import ConfigurationError, DataError, format_count
 from simlte_st.extras import require
-from simlte_st.files import atomic_path, check_apart, check_file, valid_unicode
+from simlte_st.files import atomic_path, check_apart, check_file, to_json, valid_unicode
 from simlte_st.models.encode import Engine
 from simlte_st.reading.documents import DocumentReader
 from simlte_st.search import Hit, Index
@@ -214,7 +214,7 @@ def _write_hits(
                 text = _csv(query, hits, columns, header=not queries)
             elif options["format"] == "jsonl":
                 rows = (hit.to_dict() if query is None else {"query": query, **hit.to_dict()} for hit in hits)
-                text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+                text = "".join(f"{to_json(row, indent=None)}\n" for row in rows)
             else:
                 heading = "" if query is None else f"query: {crop_line(query, terminal_width() - 7)}\n"
                 text = "\n" * bool(queries) + heading + "\n".join(_table(hits, options)) + "\n"
