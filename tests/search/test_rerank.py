@@ -11,6 +11,7 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 from support import make_document
 from transformers import BertConfig, BertForSequenceClassification
 
+import simlte_st
 from simlte_st.data import Document
 from simlte_st.errors import ModelError
 from simlte_st.search import Index
@@ -78,7 +79,7 @@ def test_rerank_reads_the_first_and_best_passages(fast: Index, model: SentenceTr
 def test_best_passages_have_query_words_and_static_cosines(
     is_loaded: bool, static_path: Path, corpus: list[Document], tmp_path: Path
 ) -> None:
-    model = SentenceTransformer(str(static_path), device="cpu")
+    model = simlte_st.SentenceTransformer(str(static_path), device="cpu")
     index = Index.create(tmp_path / "fast", model if is_loaded else static_path)
     index.add(corpus)
     searcher, passages = index._snapshot(), ["A quagga.", *(document.text[-200:] for document in corpus)]
