@@ -27,8 +27,8 @@ TOP_K = 10
 """Number of hits if neither ``top_k`` nor ``threshold`` is given."""
 
 VECTORS = 1.0
-"""Weight of the cosines in hybrid mode; BM25 has weight 1. On 13 sets of titles, claims, tweets, questions and citations,
-leaving one out in turn selects it for ``simlte-static`` 12 times."""
+"""Weight of the cosines in hybrid mode; BM25 has weight 1. On 13 sets of titles, claims, tweets, questions and
+citations, leaving one out in turn selects it for ``simlte-static`` 12 times."""
 
 _DEPTH = 100  # minimum length of the rankings to fuse; scores are standardised over the first 100 documents of each
 _THREADS = 4  # for BM25 search; on two cores, four threads halve the time and more gain little
