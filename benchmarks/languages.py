@@ -9,11 +9,10 @@ over 10 random splits with 3 draws each. C is chosen by cross-validation (TF-IDF
 embeddings all lie between .7 and 1, too close for the C that suits other models.
 
 Rows: TF-IDF and LSA; all-MiniLM-L6-v2, an English model, on 256 tokens; the base on 512 tokens, on whole documents in
-chunks, and adapted by the default ``simlte train --encoder`` (30 steps; in chunks where 512 tokens would truncate more
-than a tenth of the tokens); static models, distilled from the base, also taught its embeddings of 2,000 passages of the
-documents (``simlte convert --static --teach``), and trained by ``simlte train --static``. Documents get the base's
-prompt, also in training. Encoders train and encode in bfloat16, static models in float32. A row without ± has one seed.
-Finished parts stay in the work folder.
+chunks, and adapted by the default ``simlte train --encoder`` (30 steps; in chunks where 512 tokens would truncate
+more than a tenth of the tokens); static models, distilled from the base and trained by ``simlte train --static``.
+Documents get the base's prompt, also in training. Encoders train and encode in bfloat16, static models in float32. A
+row without ± has one seed. Finished parts stay in the work folder.
 
 Few documents are evaluated, so small differences mean nothing. With half of the labels, the second run of "E5
 adapted" on Arabic changes 20 of 200 predictions and accuracy by -0.5 points (95% interval from resampling documents:
@@ -47,14 +46,10 @@ from simlte_st.modules.chunk_mean import to_chunk_mean
 TOKENS = 32768
 """Maximum number of tokens of a document that the base reads in chunks."""
 
-PASSAGES = 2000
-"""Number of passages that a static model is taught."""
-
 MINILM = "MiniLM at 256"
 BASE, WHOLE, ADAPTED = "E5 at 512", "E5 whole", "E5 adapted"
 DISTILLED, TRAINED = "static, distilled", "static, DocSplit + LSA"
-TAUGHT, TAUGHT_TRAINED = "static, taught", "static, taught, DocSplit + LSA"
-ROWS = (TFIDF, LSA, MINILM, BASE, WHOLE, ADAPTED, DISTILLED, TRAINED, TAUGHT, TAUGHT_TRAINED)
+ROWS = (TFIDF, LSA, MINILM, BASE, WHOLE, ADAPTED, DISTILLED, TRAINED)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -68,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     torch.set_num_threads(options.threads)
     settings = {name: getattr(options, name) for name in ("documents", "held_out", "threads", "steps")}
     work = Work(options.work, torch.bfloat16)
-    seeds = {row: options.seeds if row in (ADAPTED, TRAINED, TAUGHT_TRAINED) else 1 for row in options.rows}
+    seeds = {row: options.seeds if row in (ADAPTED, TRAINED) else 1 for row in options.rows}
     for name in options.sets:
         try:
             data = divide(name, load_language(name, options.clones), options.documents, options.held_out)
@@ -89,16 +84,14 @@ def judge(data: BankSet, row: str, seed: int, options: argparse.Namespace) -> Ma
 
 
 def make_model(row: str, data: BankSet, seed: int, options: argparse.Namespace, folder: str) -> SentenceTransformer:
-    """Make the model of a row. The base is distilled once, to the work folder, and taught once for each set."""
-    documents = [*data.train, *data.held]
-    static, taught = row in (DISTILLED, TRAINED, TAUGHT, TAUGHT_TRAINED), row in (TAUGHT, TAUGHT_TRAINED)
+    """Make the model of a row. The base is distilled once, to the work folder, for all sets and seeds."""
+    static = row in (DISTILLED, TRAINED)
     source = PACKAGED_BASE if row == MINILM else options.base
-    suffix = f"-{data.name}" if taught else ""
-    if static and not Path(source := f"{options.work}/{Path(options.base).name}-static{suffix}").exists():
-        to_static(options.base, source, teach=documents if taught else None, passages=PASSAGES, progress=False)
-    if row in (ADAPTED, TRAINED, TAUGHT_TRAINED):
+    if static and not Path(source := f"{options.work}/{Path(options.base).name}-static").exists():
+        to_static(options.base, source, progress=False)
+    if row in (ADAPTED, TRAINED):
         settings = {"static": static, "bf16": not static, "seed": seed, "max_steps": options.steps, "progress": False}
-        source = train(documents, f"{folder}/model", base=source, keep="trained", **settings).output
+        source = train([*data.train, *data.held], f"{folder}/model", base=source, keep="trained", **settings).output
     model = load_model(source, dtype=torch.float32 if static else torch.bfloat16).model
     return to_chunk_mean(model, TOKENS) if row == WHOLE else model
 
