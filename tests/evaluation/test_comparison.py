@@ -9,15 +9,7 @@ from sentence_transformers import SentenceTransformer
 from simlte_st import evaluation
 from simlte_st.data import Document
 from simlte_st.errors import DataError
-from simlte_st.evaluation import (
-    HalvesComparison,
-    ProbeComparison,
-    ProbeResult,
-    comparison,
-    halves,
-    split_half_retrieval,
-)
-from simlte_st.evaluation import split_half_views as draw_halves
+from simlte_st.evaluation import HalvesComparison, ProbeComparison, ProbeResult, comparison, halves
 from simlte_st.evaluation.comparison import TFIDF, compare_halves, compare_probes
 from simlte_st.evaluation.scores import TfidfScores
 from simlte_st.progress import progress_bar
@@ -29,15 +21,13 @@ def tfidf(anchors: list[str], positives: list[str], seed: int = 0) -> halves.Spl
 
 def test_compare_halves_matches_its_parts(model: SentenceTransformer, corpus: list[Document]) -> None:
     results = compare_halves({"m": model}, corpus, seed=4)
-    anchors, positives = draw_halves(corpus, seed=4, budget=62)
+    anchors, positives = halves.split_half_views(corpus, seed=4, budget=62)
     assert list(results) == [TFIDF, "m"]
     assert results[TFIDF].split_half == tfidf(anchors, positives, seed=4)
     assert results[TFIDF].structure.documents == len(anchors)
     vectors = [np.asarray(model.encode(side)) for side in (anchors, positives)]
-    assert results["m"].split_half.mrr == pytest.approx(split_half_retrieval(*vectors, seed=4).mrr, abs=1e-6)
-    assert results["m"].structure.agreement == pytest.approx(
-        evaluation.structure_agreement(*vectors).agreement, abs=1e-2
-    )
+    assert results["m"].split_half.mrr == pytest.approx(halves.split_half_retrieval(*vectors, seed=4).mrr, abs=1e-6)
+    assert results["m"].structure.agreement == pytest.approx(halves.structure_agreement(*vectors).agreement, abs=1e-2)
     assert {"structure_agreement", "split_half_mrr", "words_agreement"} <= set(results["m"].metrics())
     words = halves.words_agreement(*vectors, halves.neighbours_by_words(anchors, positives))
     assert results["m"].words is not None
@@ -50,8 +40,8 @@ def test_halves_have_the_length_of_the_verdict(model: SentenceTransformer, corpu
     """Halves have 62 tokens for any model, unless another length is requested."""
     model.max_seq_length = 40
     for asked, budget in (({}, 38), ({"half_length": 20}, 20), ({"half_length": None}, 38)):
-        anchors, positives = draw_halves(corpus, budget=budget)
-        expected = split_half_retrieval(*(np.asarray(model.encode(side)) for side in (anchors, positives)))
+        anchors, positives = halves.split_half_views(corpus, budget=budget)
+        expected = halves.split_half_retrieval(*(np.asarray(model.encode(side)) for side in (anchors, positives)))
         result = compare_halves({"m": model}, corpus, **asked)["m"]
         assert result.split_half.mrr == pytest.approx(expected.mrr, abs=1e-6)
     short = copy.deepcopy(model)
@@ -59,9 +49,9 @@ def test_halves_have_the_length_of_the_verdict(model: SentenceTransformer, corpu
     both = compare_halves({"m": model, "short": short}, corpus)
     assert both["short"] == compare_halves({"short": short}, corpus)["short"]
     assert both["m"] != compare_halves({"m": model}, corpus)["m"], "the halves fit the model that reads least"
-    whole = tfidf(*draw_halves(corpus, budget=None))
+    whole = tfidf(*halves.split_half_views(corpus, budget=None))
     assert compare_halves({}, corpus, half_length=None)[TFIDF].split_half == whole
-    assert compare_halves({}, corpus)[TFIDF].split_half == tfidf(*draw_halves(corpus, budget=62))
+    assert compare_halves({}, corpus)[TFIDF].split_half == tfidf(*halves.split_half_views(corpus, budget=62))
 
 
 def test_compare_probes_matches_its_parts(
