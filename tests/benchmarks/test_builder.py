@@ -62,9 +62,8 @@ def test_lessons_depend_only_on_seed_and_document(teacher: StockModel) -> None:
     documents = [Document(f"d{number}", text) for number, text in enumerate(texts)]
 
     def taught(rows: list[Document], seed: int = 0) -> list[dict[str, Any]]:
-        return sorted(
-            make_lessons(rows, teacher, (200, 50), seed)[0].to_list(), key=lambda row: (row["id"], -row["tokens"])
-        )
+        lessons = make_lessons(rows, teacher, (200, 50), seed)[0]
+        return sorted(lessons.to_list(), key=lambda row: (row["id"], -row["tokens"]))
 
     one = taught(documents)
     assert [row["text"] for row in one] == [row["text"] for row in taught(documents[::-1])]
