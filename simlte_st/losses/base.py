@@ -77,6 +77,22 @@ def take_rows(features: Features, rows: Tensor) -> Features:
     return slice_rows(selection, 0, len(rows))
 
 
+class LossTerms(dict[str, Tensor]):
+    """Terms of a loss inside a wrapper such as ``MatryoshkaLoss``, which scales and adds only the contrastive term."""
+
+    def __mul__(self, factor: float) -> LossTerms:
+        return LossTerms({**self, "contrastive": self["contrastive"] * factor})
+
+    def __truediv__(self, divisor: float) -> LossTerms:
+        return self * (1 / divisor)
+
+    def __add__(self, other: LossTerms | Tensor | float) -> LossTerms:
+        added = other if isinstance(other, LossTerms) else {"contrastive": other}
+        return LossTerms({name: term + added.get(name, 0.0) for name, term in self.items()})
+
+    __rmul__, __radd__ = __mul__, __add__
+
+
 class HeadPrecision:
     """Mixin for modules that compute logits over the vocabulary in the Trainer's precision."""
 

@@ -53,6 +53,12 @@ def cpu_bf16() -> list[str]:
     return [name for name in ("avx512_bf16", "amx_bf16") if capabilities.get(name)]
 
 
+def reranking_dtype(device: str | None) -> torch.dtype | None:
+    """Return the dtype for loading a reranker: bfloat16 on a CPU with instructions for it, otherwise the default."""
+    dtype = default_dtype(device)
+    return torch.bfloat16 if dtype is torch.float32 and cpu_bf16() else dtype
+
+
 def bf16_available(device: str | None = None) -> bool:
     """Return whether the device supports bfloat16: a GPU, or a CPU with AVX512-BF16 or AMX."""
     if torch.cuda.is_available() and (device is None or torch.device(device).type == "cuda"):

@@ -20,6 +20,7 @@ from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.extras import check_installed
 from simlte_st.files import atomic_path, check_free
 from simlte_st.models.names import shown_base
+from simlte_st.models.samples import check_vectors
 from simlte_st.progress import progress_bar
 from simlte_st.reading.documents import DocumentSource, read_documents
 
@@ -186,7 +187,9 @@ def distil_base(
     static_tokenizer.no_truncation()
     static_tokenizer.no_padding()
     weights = torch.from_numpy(np.ascontiguousarray(vectors, dtype=np.float32))
-    return SentenceTransformer(modules=[StaticEmbedding(static_tokenizer, weights), Normalize()], device="cpu")
+    model = SentenceTransformer(modules=[StaticEmbedding(static_tokenizer, weights), Normalize()], device="cpu")
+    check_vectors(model, loaded.name)
+    return model
 
 
 def _modules_to_distil(loaded: LoadedModel) -> list[nn.Module]:

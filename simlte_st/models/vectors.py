@@ -54,6 +54,11 @@ def unit_rows(x: ArrayLike) -> NDArray[np.float64]:
     return unit
 
 
+def unit_mean(vectors: Floats) -> Floats:
+    """Return the mean of vectors, scaled to length 1."""
+    return unit_rows(vectors.mean(axis=0)[None]).astype(np.float32).reshape(-1)
+
+
 def check_embeddings(x: ArrayLike, dtype: DTypeLike | None = None) -> NDArray[Any]:
     """Convert embeddings to an array ``[n, dim]`` of ``dtype`` (default: their own); SciPy matrices stay sparse."""
     sparse = hasattr(x, "tocsr")

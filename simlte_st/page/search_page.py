@@ -34,17 +34,17 @@ _ADDRESS = re.compile(r"(https?://[^\s<>\"']+)")
 
 
 @st.cache_resource(show_spinner=False)
-def open_index(folder: str, model: str | None) -> tuple[Index, threading.Lock]:
-    """Open an index and load its model once per process, with a lock that admits one interaction at a time."""
-    return Index.open(folder, model).load(), threading.Lock()
+def open_index(folder: str, model: str | None, rerank: str | None) -> tuple[Index, threading.Lock]:
+    """Open an index and load its models once per process, with a lock that admits one interaction at a time."""
+    return Index.open(folder, model).load(rerank), threading.Lock()
 
 
 class Page:
     """The page during one interaction."""
 
-    def __init__(self, folder: str, model: str | None) -> None:
-        self.name = Path(folder).resolve().name
-        self.index, self.turn = open_index(folder, model)
+    def __init__(self, folder: str, model: str | None, rerank: str | None) -> None:
+        self.name, self.reranker = Path(folder).resolve().name, rerank
+        self.index, self.turn = open_index(folder, model, rerank)
         self.columns = self.index.columns
         self.titles = title_column(self.columns)
         self.state = st.session_state
@@ -64,7 +64,7 @@ class Page:
                 with st.spinner("Searching"), self.turn:
                     state.hits = self.index.search(
                         state.text, top_k=int(state.top), threshold=state.threshold, where=state.where.strip() or None,
-                        mode=state.mode, explain=state.explain,
+                        mode=state.mode, explain=state.explain, rerank=self.reranker if state.get("rerank") else None,
                     )  # fmt: skip
                     state.unknown = self.index.unknown_words(state.text)
         if state.trail:
@@ -91,6 +91,8 @@ class Page:
                 columns[2].number_input("Minimum cosine", -1.0, 1.0, None, 0.05, key="threshold", placeholder="any")
                 columns[3].text_input("SQL filter", key="where", placeholder="year > 2010 AND kind = 'news'")
                 st.checkbox("Explain", True, key="explain", help="Show the nearest sentences and the shared words.")
+                if self.reranker:
+                    st.checkbox("Rerank", True, key="rerank", help=f"Rerank the first hits with {self.reranker}.")
         return submitted
 
     def show_hits(self, hits: Sequence[Hit], key: str, if_none: str) -> None:
@@ -121,12 +123,13 @@ class Page:
             show_problem(str(error))
 
 
-def show_page(folder: str, model: str | None = None) -> None:
+def show_page(folder: str, model: str | None = None, rerank: str | None = None) -> None:
     """Show the page; Streamlit calls this for every interaction.
 
     Args:
         folder: Folder of the index.
         model: Name or folder of the index's model, if it has moved.
+        rerank: Name or folder of the model that reranks the first hits.
     """
     st.set_page_config(page_title=f"simlte: {Path(folder).resolve().name}", layout="wide")
     st.html(f"<style>{files('simlte_st.page').joinpath('style.css').read_text(encoding='utf-8')}</style>")
@@ -135,7 +138,7 @@ def show_page(folder: str, model: str | None = None) -> None:
     try:
         if host not in ("localhost", "127.0.0.1"):
             raise ConfigurationError(f"This page cannot be opened as {host}: use localhost or 127.0.0.1.")
-        Page(folder, model).draw()
+        Page(folder, model, rerank).draw()
     except SimlteError as error:
         show_problem(str(error))
 

@@ -191,8 +191,8 @@ def to_name(value: object) -> str | None:
     NFC, because macOS writes decomposed names. In untyped sources, ``1.0`` becomes ``1`` and ``TRUE`` becomes
     ``True``.
     """
-    if value is None or (isinstance(value, float) and math.isnan(value)) or type(value).__name__ == "NAType":
-        return None  # pandas.NA is of type NAType
+    if type(value).__name__ in ("NoneType", "NAType", "NaTType") or (isinstance(value, float) and math.isnan(value)):
+        return None  # including pandas.NA and pandas.NaT
     if hasattr(value, "item") and not isinstance(value, str):  # a numpy scalar
         value = value.item()
     if isinstance(value, (float, decimal.Decimal)) and math.isfinite(value) and value == int(value):
@@ -204,6 +204,15 @@ def to_name(value: object) -> str | None:
         number = _WHOLE_NUMBER.fullmatch(text.strip())
         text = number[1] if number else _BOOLEANS.get(text.strip().lower(), text)
     return to_nfc(text) if text.strip() else None
+
+
+def unique_names(header: Sequence[str]) -> list[str]:
+    """Make column names unique; the second column called ``name`` becomes ``name_2``."""
+    numbers, names = {name: itertools.count(2) for name in header}, dict[str, None]()
+    for name in header:
+        free = (new for number in numbers[name] if (new := f"{name}_{number}") not in numbers and new not in names)
+        names[next(free) if name in names else name] = None
+    return list(names)
 
 
 def to_nfc(text: str) -> str:

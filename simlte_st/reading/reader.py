@@ -11,11 +11,11 @@ from typing import Any
 
 from simlte_st.errors import DataError, EmptyCorpusError, format_count
 from simlte_st.files import valid_unicode
+from simlte_st.reading.arrow_values import INVALID
 from simlte_st.reading.document import Document, content_id, peek, text_key, to_name, to_nfc
 from simlte_st.reading.rows import EMPTY, NOT_A_STRING, TOO_LONG, WRONG_ENCODING, BrokenSourceError, Columns, Row, Skip
 from simlte_st.reading.sources import PLACES, Source, open_source
 
-INVALID = "invalid characters removed or replaced"
 DUPLICATE_ID = "duplicate id"
 MISSING_ID = "missing id"
 UNUSABLE_LABEL = "label not usable"
@@ -219,8 +219,8 @@ class DocumentReader:
         if not text or text.isspace():
             report.note(report.skipped, EMPTY, row.where, "only white space" if row.text else "")
             return None
-        if text != row.text:
-            report.note(report.repaired, INVALID, row.where)
+        for reason, detail in {**({INVALID: ""} if text != row.text else {}), **row.repairs}.items():
+            report.note(report.repaired, reason, row.where, detail)
         label = None
         try:
             label = to_name(row.label)

@@ -179,9 +179,12 @@ class IndexWriter:
         self.report.kept, self.report.removed = unread, len(removed)
 
     def learn_columns(self, documents: Iterable[Document]) -> None:
-        """Add new metadata columns."""
+        """Add new metadata columns, and turn integers into floats where fractions follow."""
         if fields := self.metadata.learn(documents):
             self.store.add_columns(fields)
+        for name in self.metadata.fractional:
+            if self.store.convert_to_floats(name):
+                self.metadata.types[name] = pa.float64()
 
     def write(self, documents: list[Document], vectors: Vectors, bar: TextBar) -> None:
         """Write new and changed documents; texts in ``vectors`` are not encoded again."""

@@ -217,8 +217,8 @@ class Hit:
     Attributes:
         id: Id of the document.
         score: Score by which the hits are ranked. With ``mode="hybrid"``, the BM25 score plus the weighted cosine, each
-            standardised; otherwise the cosine or the BM25 score. With ``rerank=``, this score plus the weighted cosine
-            under the ``rerank=`` model, each standardised.
+            standardised; otherwise the cosine or the BM25 score. With ``rerank=``, this score plus that of the
+            ``rerank=`` model, each standardised.
         cosine: Cosine between the query and the document or its best passage; None with ``mode="text"``.
         bm25: BM25 score of the document; None if BM25 did not rank it.
         title: The value of the title column; otherwise a heading, a subject or the first line of the text.
@@ -229,7 +229,8 @@ class Hit:
         metadata: The values of the metadata columns.
         sentences: With ``explain=True``, the sentences nearest to the query, each with its cosine.
         words: With ``explain=True``, the words shared with the query, each with its share of the BM25 score.
-        reranked: Cosine of the query and the passage under the ``rerank=`` model; None if the hit was not reranked.
+        reranked: Cosine of the query and the passage under the ``rerank=`` model, or a cross-encoder's score before its
+            activation; None if the hit was not reranked.
         identical: Whether the text is that of a query document.
     """
 

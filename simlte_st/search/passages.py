@@ -58,17 +58,17 @@ class PassageFinder:
         """
         if len(text) <= PASSAGE:
             return text
-        if not (found := self._find_words(text)):
+        if not (places := self._find_words(text)):
             return _crop(nearest or text, 0)
         starts, previous, best, best_score = [0, *(match.end() for match in _START.finditer(text))], -1, 0, 0.0
-        for number, (position, _) in enumerate(found):
+        for number, (position, _) in enumerate(places):
             start = starts[bisect_right(starts, position) - 1]
             if position - start > PASSAGE - _LEAD:
                 start = max(text.rfind(" ", 0, position - _LEAD) + 1, position - 2 * _LEAD)
             if start == previous:
                 continue
-            previous, stop = start, bisect_left(found, (start + PASSAGE, ""))
-            counts = Counter(word for _, word in found[number:stop])
+            previous, stop = start, bisect_left(places, (start + PASSAGE, ""))
+            counts = Counter(word for _, word in places[number:stop])
             score = sum(self._weights[word] * (1 + REPEATED * (1 - 1 / count)) for word, count in counts.items())
             if score > best_score:
                 best, best_score = start, score
@@ -77,14 +77,14 @@ class PassageFinder:
     def _find_words(self, text: str) -> list[tuple[int, str]]:
         """Return the positions of the query's words in a text, in order."""
         lower = text.replace("\u0130", "I").lower()  # the only letter whose lower case is longer
-        found = []
+        places = []
         for prefix, is_plain in self._prefixes.items():
             position = lower.find(prefix)
             while position >= 0:
                 if word := self._word_at(lower, position) if is_plain else prefix:
-                    found.append((position, word))
+                    places.append((position, word))
                 position = lower.find(prefix, position + len(prefix))
-        return sorted({*found})
+        return sorted({*places})
 
     def _word_at(self, text: str, position: int) -> str | None:
         """Return the word of the query that begins at a position of the text, in any form."""

@@ -26,7 +26,7 @@ from simlte_st.errors import ConfigurationError, DataError, StoreError
 from simlte_st.extras import require
 from simlte_st.files import read_json, refuse_full_disk, write_json
 from simlte_st.reading.document import Document, peek, to_nfc
-from simlte_st.search.schema import OWN_COLUMNS, describe_notation, own_schema, typed_literals
+from simlte_st.search.schema import MAX_EXACT, OWN_COLUMNS, describe_notation, own_schema, typed_literals
 from simlte_st.words.sentences import PunktSegmenter, make_segmenter
 
 T = TypeVar("T")
@@ -156,6 +156,17 @@ class Store:
         """Add columns that are null in all rows."""
         with store_errors(self.folder, "written"):
             self._table.add_columns(pa.schema(fields))
+
+    def convert_to_floats(self, column: str) -> bool:
+        """Convert a column of integers to floats; return False if a float would round one of them."""
+        if self.count(f"`{column}` > {MAX_EXACT} OR `{column}` < -{MAX_EXACT}"):
+            return False
+        floats, integers = f"{column}_floats", f"{column}_integers"
+        with store_errors(self.folder, "written"):  # LanceDB has no cast from integers to floats
+            self._table.add_columns({floats: f"CAST(`{column}` AS DOUBLE)"})
+            self._table.alter_columns({"path": column, "rename": integers}, {"path": floats, "rename": column})
+            self._table.drop_columns([integers])
+        return True
 
     def merge(self, rows: pa.Table) -> None:
         """Write all rows of some documents in one commit, replacing all rows with the same ids."""

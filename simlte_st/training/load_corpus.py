@@ -75,6 +75,11 @@ class TrainingCorpus:
         """The sentences of the training documents."""
         return self.dataset.with_format(None).select_columns("sentences")
 
+    @property
+    def examples(self) -> list[str]:
+        """The beginnings of a few training documents."""
+        return [" ".join(row["sentences"])[:2_000] for row in self.sentences.select(range(min(4, len(self.dataset))))]
+
     def lengths(self) -> Iterable[NDArray[np.int64]]:
         """Return the number of tokens of each training document, in batches."""
         return document_lengths(self.dataset) if self.token_views is None else [self.token_views.lengths]

@@ -19,12 +19,7 @@ from simlte_st.search import Index
 
 
 @pytest.fixture
-def index(
-    documents: list[str],
-    encoder_path: Path,
-    tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
-) -> Path:
+def index(documents: list[str], encoder_path: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Path:
     source, folder = tmp_path / "source.csv", tmp_path / "index"
     with source.open("w", newline="") as file:
         rows = csv.writer(file)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +9,8 @@ import torch
 from datasets import Dataset
 from losses_support import OPTIONS, Columns, columns_of, cut, first_batch, gradients, total
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.losses import (
-    CachedMultipleNegativesRankingLoss,
-    MultipleNegativesRankingLoss,
-)
+from sentence_transformers.sentence_transformer import losses
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from torch import Tensor
 from torch.nn import functional
 from training_support import stock_trainer
@@ -20,14 +19,14 @@ from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
 from simlte_st import DocSplitTransform, trainer_callbacks
 from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
+from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss, ReconstructionLoss
 from simlte_st.losses.base import IGNORE
 from simlte_st.losses.masked_language_model import TokenMasker
 from simlte_st.losses.multiple_negatives_ranking_mlm import MLMLossMixin
 
 STOCK: dict[Any, Any] = {
     MultipleNegativesRankingMLMLoss: MultipleNegativesRankingLoss,
-    CachedMultipleNegativesRankingMLMLoss: CachedMultipleNegativesRankingLoss,
+    CachedMultipleNegativesRankingMLMLoss: losses.CachedMultipleNegativesRankingLoss,
 }
 """The stock loss that each loss equals with mlm_weight=0."""
 
@@ -141,6 +140,36 @@ def test_loss_matches_a_plain_reference(
         assert ours_ is not None, name
         torch.testing.assert_close(ours_, theirs, rtol=1e-4, atol=1e-5, msg=lambda text, name=name: f"{name}: {text}")
     assert all(value[1].any() for name, value in pairs.items() if "key.bias" not in name)
+
+
+WRAPPERS: dict[str, Any] = {
+    "Matryoshka": lambda model, loss: losses.MatryoshkaLoss(model, loss, [32, 8], [1.0, 0.5]),
+    "AdaptiveLayer": lambda model, loss: losses.AdaptiveLayerLoss(
+        model, loss, n_layers_per_step=1, last_layer_weight=2.0
+    ),
+    "AdaptiveLayer and Matryoshka": lambda model, loss: losses.Matryoshka2dLoss(
+        model, loss, [32, 8], n_layers_per_step=-1
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_stock_wrappers(name: str, with_head: SentenceTransformer, documents: list[str]) -> None:
+    wrap, loss = WRAPPERS[name], MultipleNegativesRankingMLMLoss(with_head, mlm_probability=0.5)
+    mlm = loss(columns_of(with_head, documents), None)["mlm"]
+    first_batch(loss)
+    random.seed(0)  # of the dimensions in Matryoshka2dLoss
+    terms = wrap(with_head, loss)(columns_of(with_head, documents), None)
+    random.seed(0)
+    stock = wrap(with_head, MultipleNegativesRankingLoss(with_head))(columns_of(with_head, documents), None)
+    torch.testing.assert_close(terms["contrastive"], stock)
+    torch.testing.assert_close(terms["mlm"], mlm)  # once, on the last layer and all dimensions
+    total(terms).backward()
+    refused = [MultipleNegativesRankingMLMLoss(with_head, mlm_input="shared"), ReconstructionLoss(loss)]
+    refused += [CachedMultipleNegativesRankingMLMLoss(with_head)] * (name != "Matryoshka")
+    for other in refused:
+        with pytest.raises(ConfigurationError, match=f"does not work inside .*{name.split()[0]}"):
+            wrap(with_head, other)(columns_of(with_head, documents), None)
 
 
 @pytest.mark.parametrize("alike", [True, False])

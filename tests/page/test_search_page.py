@@ -65,6 +65,15 @@ def test_page_shows_the_hits_of_the_index(page: AppTest, folder: Path, documents
     assert any("Not in any document: quagga<" in html for html in search(page, f"{query} the quagga"))
 
 
+def test_page_reranks_with_the_given_model(folder: Path, encoder_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["page", json.dumps({"folder": str(folder), "rerank": str(encoder_path)})])
+    page, index = AppTest.from_file(SCRIPT, default_timeout=60).run(), Index.open(folder)
+    for rerank in (str(encoder_path), None):
+        search(page, "Ba bun bis.")
+        assert hits(page) == [hit.id for hit in index.search("Ba bun bis.", rerank=rerank)]
+        page.checkbox(key="rerank").uncheck()
+
+
 def test_page_is_refused_under_a_foreign_name(page: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
     for host, answers in (("localhost:8501", True), ("127.0.0.1", True), ("website.example:8501", False)):
         monkeypatch.setattr(type(st.context), "headers", {"Host": host})

@@ -42,7 +42,7 @@ def test_errors_are_reported_before_serving(folder: Path, tmp_path: Path, capfd:
 def test_shutdown_waits_for_a_search(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(net_util, "get_external_ip", net_util.get_external_ip)  # the command's replacements are undone
     monkeypatch.setenv("STREAMLIT_LOGGER_HIDE_WELCOME_MESSAGE", "true")
-    _, turn = open_index(str(folder), None)
+    _, turn = open_index(str(folder), None, None)
     searching: list[threading.Timer] = []
 
     def serve(arguments: list[str], **options: object) -> None:
@@ -56,7 +56,7 @@ def test_shutdown_waits_for_a_search(folder: Path, monkeypatch: pytest.MonkeyPat
     assert main(["serve", str(folder), "--port", str(free_port())]) == 0
     assert searching[0].finished.is_set()
     assert turn.locked(), "no other search may begin"
-    assert open_index(str(folder), None)[1] is not turn
+    assert open_index(str(folder), None, None)[1] is not turn
 
 
 @pytest.fixture

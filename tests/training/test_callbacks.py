@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -84,6 +85,9 @@ def test_resumed_run_restores_its_head(make_trainer: Make, tmp_path: Path) -> No
         head_seed=1,
     )
     assert not same(head_of(resumed), start)
+    # The output folder holds another run's checkpoint of that step.
+    checkpoint = checkpoint.rename(tmp_path / "moved")
+    shutil.copytree(tmp_path / "run" / "checkpoint-4", tmp_path / "run" / "checkpoint-2")
     resumed.train(resume_from_checkpoint=str(checkpoint))
     assert len(restored) == 2
     assert same(restored[0], saved)
@@ -212,11 +216,22 @@ def test_second_interrupt_stops_immediately(make_trainer: Make, tmp_path: Path, 
 # Losses and weights that are not finite.
 
 
-def test_non_finite_loss_stops_the_run(encoder_path: Path, documents: list[str], tmp_path: Path) -> None:
-    with pytest.raises(TrainingDiverged, match=r"tensors are not finite.*lower learning rate"):
-        train(documents, tmp_path / "m", base=encoder_path, epochs=3, learning_rate=1e30, **OPTIONS)
-    assert not (tmp_path / "m").exists()
-    assert not (tmp_path / "m.trained").exists()
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"bf16": True, "max_steps": 2}, "tensors are not finite or overflow"),  # finite weights of 1e30
+        ({"bf16": False, "max_steps": 2, "learning_rate": 1e16}, "embeddings are not finite"),
+        ({"static": True, "max_steps": 2, "preset": "docsplit-static", "lsa": 0}, "tensors are not finite or overflow"),
+    ],
+)
+def test_diverged_run_saves_no_model(
+    changes: dict[str, Any], message: str, encoder_path: Path, documents: list[str], tmp_path: Path
+) -> None:
+    options = {**OPTIONS, "held_out": 0.0, "learning_rate": 1e30, **changes}
+    with pytest.raises(TrainingDiverged, match=f"{message}.*lower learning rate"):
+        train(documents, tmp_path / "m", base=encoder_path, **options)
+    assert [path.name for path in tmp_path.iterdir()] == ["m.run"]
+    assert last_complete(tmp_path / "m.run" / "checkpoints") is None
 
 
 def test_divergence_keeps_the_last_good_checkpoint(
@@ -234,5 +249,5 @@ def test_divergence_keeps_the_last_good_checkpoint(
     checkpoint = last_complete(tmp_path / "m.run" / "checkpoints")
     assert checkpoint is not None
     assert checkpoint.name == "checkpoint-3"
-    run_callbacks.check_weights(SentenceTransformer(str(checkpoint), device="cpu"), "there")
+    run_callbacks.check_converged(SentenceTransformer(str(checkpoint), device="cpu"), documents[:2], "there")
     assert not (tmp_path / "m").exists()

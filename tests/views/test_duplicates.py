@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import re
 import time
@@ -171,8 +172,10 @@ def test_dedupe_keeps_the_first_of_each_group(tmp_path: Path) -> None:
     source, output = tmp_path / "pile.jsonl", tmp_path / "kept.jsonl"
     texts = [*FEW, NEAR, FEW[0].upper(), "\u2028 été"]
     rows = [{"doc_id": f"d{number}", "body": text, "year": 2000 + number} for number, text in enumerate(texts)]
+    rows[1]["year"] = math.nan
     write_jsonl(source, rows)
     report = dedupe(source, output)
+    rows[1]["year"] = None  # JSON has no NaN
     assert lines(output) == [*rows[:6], rows[8]]
     assert lines(tmp_path / "kept.removed.jsonl") == [{"id": "d6", "copy_of": "d1"}, {"id": "d7", "copy_of": "d0"}]
     assert (report.kept, report.copies.exact, report.copies.near) == (7, 1, 1)

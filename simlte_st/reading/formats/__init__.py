@@ -10,12 +10,12 @@ from pathlib import Path
 
 from simlte_st.extras import check_installed
 from simlte_st.reading.formats.html import read_html
-from simlte_st.reading.formats.mail import Mail, is_mail, open_mbox, read_eml
+from simlte_st.reading.formats.mail import is_mail, open_mbox, read_eml
 from simlte_st.reading.formats.office import read_docx, read_epub, read_odt, read_pdf, read_rtf, read_xml
 from simlte_st.reading.formats.records import open_csv, open_json, open_json_lines
-from simlte_st.reading.rows import EXTRA, BadTextError, Reading, Row, Skip, make_skip
+from simlte_st.reading.rows import EXTRA, BadTextError, Content, Reading, Row, Skip, make_skip
 from simlte_st.reading.tables import Table, count_rows, folder_columns, open_parquet
-from simlte_st.reading.text_files import COMPRESSED, FileText, open_bytes, read_markdown, read_notebook, read_text
+from simlte_st.reading.text_files import COMPRESSED, open_bytes, read_markdown, read_notebook, read_text
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class TextFormat:
     """
 
     suffixes: tuple[str, ...]  # in lower case
-    read_file: Callable[[Path, Reading], str | Mail | FileText]
+    read_file: Callable[[Path, Reading], str | Content]
     libraries: tuple[str, ...] = ()  # modules that the "documents" extra installs
 
     def check_library(self) -> None:
@@ -44,10 +44,11 @@ class TextFormat:
             content = self.read_file(path, reading)
         except Exception as error:  # libraries raise errors of every class for damaged files
             return make_skip(error, name, name)
-        text, columns = (content, {}) if isinstance(content, str) else (content.text, content.columns)
-        columns = {"folder": os.path.dirname(name) or None, "file": path.stem, **folder_columns(path), **columns}
-        label = columns.get(reading.label_column or "")
-        return Row(name, name, text, label=label, metadata=columns if reading.metadata else None)
+        content = Content(content) if isinstance(content, str) else content
+        places = {"folder": os.path.dirname(name) or None, "file": path.stem, **folder_columns(path)}
+        columns = {**places, **content.columns}
+        label, metadata = columns.get(reading.label_column or ""), columns if reading.metadata else None
+        return Row(name, name, content.text, label=label, metadata=metadata, repairs=content.repairs)
 
 
 @dataclass(frozen=True)
@@ -67,13 +68,13 @@ FORMATS: tuple[TextFormat | TableFormat, ...] = (
     TextFormat((".md", ".markdown"), read_markdown),
     MAIL,
     TextFormat((".ipynb",), read_notebook),
-    TextFormat((".html", ".htm", ".xhtml", ".hocr"), read_html, ("selectolax", "webencodings")),
+    TextFormat((".html", ".htm", ".xhtml", ".hocr"), read_html, ("selectolax",)),
     TextFormat((".xml", ".nxml", ".tei"), read_xml, ("lxml",)),
     TextFormat((".pdf",), read_pdf, ("pypdf",)),
     TextFormat((".docx", ".docm", ".dotx", ".dotm"), read_docx, ("lxml",)),
     TextFormat((".odt", ".ott"), read_odt, ("lxml",)),
     TextFormat((".rtf",), read_rtf, ("striprtf",)),
-    TextFormat((".epub",), read_epub, ("lxml", "selectolax", "webencodings")),
+    TextFormat((".epub",), read_epub, ("lxml", "selectolax")),
     TableFormat((".jsonl", ".ndjson"), open_json_lines),
     TableFormat((".json",), open_json),
     TableFormat((".csv", ".tsv"), open_csv),

@@ -5,22 +5,23 @@ from __future__ import annotations
 import codecs
 import contextlib
 import email
+import email.errors
 import email.policy
 import email.utils
 import functools
+import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
-from email.header import decode_header, make_header
+from email.header import decode_header
 from email.message import Message
 from pathlib import Path
-from typing import NamedTuple
 
 from simlte_st.errors import DataError
 from simlte_st.extras import check_installed
 from simlte_st.files import valid_unicode
 from simlte_st.reading.formats.html import html_text, page_text
-from simlte_st.reading.rows import ENCRYPTED, EXTRA, BadTextError, RawRow, Reading, Skip, is_encoding, make_skip
+from simlte_st.reading.rows import ENCRYPTED, EXTRA, BadTextError, Content, RawRow, Reading, Skip, find_codec, make_skip
 from simlte_st.reading.tables import Table
 from simlte_st.reading.text_files import decode_text, open_bytes, read_whole, tidy_lines
 
@@ -43,14 +44,6 @@ _SIGNATURES = ("--", "-- ")
 _ORIGINAL = re.compile(r"-{3,}[^-].*-{3,}|_{20,}")  # above the original e-mail in replies from Outlook and others
 _ORIGINAL_HEADER = re.compile(r"[^\s:>][^:]{0,20}: ")  # in any language
 _INTRODUCTION = 3  # maximum number of lines that introduce a quote
-
-
-class Mail(NamedTuple):
-    """An e-mail's id, text (with the subject) and columns."""
-
-    id: str | None
-    text: str
-    columns: Mapping[str, object]
 
 
 class _RawHeaders(email.policy.Compat32):
@@ -81,7 +74,7 @@ def is_mail(path: Path) -> bool:
     return False
 
 
-def read_eml(path: Path, reading: Reading) -> Mail:
+def read_eml(path: Path, reading: Reading) -> Content:
     """Return an e-mail with its subject and text, or its HTML if there is no plain text.
 
     Attached e-mails are included; other attachments are not.
@@ -89,7 +82,7 @@ def read_eml(path: Path, reading: Reading) -> Mail:
     return read_mail(read_whole(path, reading), reading)
 
 
-def read_mail(data: bytes, reading: Reading) -> Mail:
+def read_mail(data: bytes, reading: Reading) -> Content:
     """Parse an e-mail.
 
     Raises:
@@ -99,23 +92,36 @@ def read_mail(data: bytes, reading: Reading) -> Mail:
     message = email.message_from_bytes(data, policy=_RawHeaders())
     if not message.keys():
         raise BadTextError(NO_MAIL, "it has no headers")
-    body = _part_text(message, reading).replace("\ufffd", "\udcff")  # to be counted and replaced by the reader
+    body = _part_text(message, reading)
     if reading.drop_quotes:
         body = without_quotes(body)
     subject, sender, recipients = (_header_text(message, name) or None for name in ("subject", "from", "to"))
     columns = {"subject": subject, "sender": sender, "recipients": recipients, "date": _date(message)}
     text = "\n\n".join(filter(None, (subject, body)))
-    return Mail(_header_text(message, "message-id").strip("<> ") or None, text, columns)
+    text = text.replace("\ufffd", "\udcff")  # to be counted and replaced by the reader
+    return Content(text, columns, id=_header_text(message, "message-id").strip("<> ") or None)
 
 
 def _header_text(message: Message, name: str) -> str:
     """Return a header, left undecoded if its encoding is unknown."""
     raw = message.get(name, "").encode("utf-8", "surrogateescape")
+    # Without encoded words, a header has the encoding of the body.
+    charsets = () if raw.isascii() else filter(None, map(_declared_charset, message.walk()))
     try:
-        text = str(make_header(decode_header(decode_text(raw, "cp1252"))))
-    except (BadTextError, LookupError, ValueError):
+        header = " ".join(decode_text(raw, next(iter(charsets), "cp1252"), mend=True).split())
+        text = "".join(itertools.starmap(_decode_word, decode_header(header)))
+    except (BadTextError, LookupError, ValueError, email.errors.MessageError):
         text = raw.decode("latin-1")
     return valid_unicode(" ".join(text.replace("\0", "").split()))
+
+
+def _decode_word(word: str | bytes, label: str | None) -> str:
+    """Decode a part of a header, as :func:`email.header.decode_header` returns it."""
+    if isinstance(word, str) or label is None:
+        return word if isinstance(word, str) else word.decode("raw-unicode-escape", "replace")
+    if (codec := find_codec(label.partition("*")[0])) is None:  # a language may follow the asterisk
+        raise LookupError(label)
+    return decode_text(word, codec, mend=True)
 
 
 def _date(message: Message) -> datetime | None:
@@ -162,9 +168,7 @@ def _part_text(part: Message, reading: Reading) -> str:
 def _declared_charset(part: Message) -> str | None:
     """Return a part's declared encoding, unless it is unknown, Latin-1 or ASCII."""
     charset = part.get_content_charset("").lower()
-    if charset in ("gb2312", "gbk"):  # e-mails with these labels are usually gb18030
-        return "gb18030"
-    return charset if charset not in _NARROW and is_encoding(charset) else None
+    return None if charset in _NARROW else find_codec(charset)
 
 
 def without_quotes(text: str) -> str:

@@ -9,6 +9,7 @@ import posixpath
 import re
 import unicodedata
 import zipfile
+import zlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,13 +18,14 @@ from urllib.parse import unquote
 import regex
 
 from simlte_st.reading.formats.html import page_text
-from simlte_st.reading.rows import DAMAGED, EMPTY, ENCRYPTED, BadTextError, Reading
+from simlte_st.reading.rows import DAMAGED, EMPTY, ENCRYPTED, BadTextError, Content, Reading
 from simlte_st.reading.text_files import read_whole, tidy_lines
 
 if TYPE_CHECKING:
     from lxml import etree
 
 UNPACKS = "unpacks to far more than text would"
+UNREAD_PAGE = "page missing or damaged"
 NO_TEXT = "without text (scanned?)"
 
 _MAX_UNPACKED = 20_000_000  # bytes, or 100 times the file size; the parsed tree takes 30 times as much memory
@@ -42,6 +44,9 @@ _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 _PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml")
 _PICTURE = re.compile(r"[0-9a-fA-F\r\n]{2000,}")  # a picture in RTF, in hexadecimal digits
 
+_RTF_TOKEN = re.compile(r"\\([a-z]{1,32})(-?\d{1,10})? ?|\\'[0-9a-fA-F]{2}|\\[^a-z]|[{}]|[^\\{}]+|\\", re.DOTALL)
+_RTF_HIDING = frozenset(("deleted", "mvf", "v"))  # deleted, moved to another place, hidden
+
 _LIGATURE = re.compile("[\ufb00-\ufb4f\ufb50-\ufdff\ufe70-\ufefc]")  # including Arabic presentation forms
 _SIGN = r"[\p{L}\p{M}\p{N}]"
 _TORN = regex.compile(rf"({_SIGN}+)([-\u2010\xad])[ \t]*\n[ \t]*({_SIGN}+)")
@@ -59,7 +64,7 @@ _FIRST_OF_TWO = frozenset((
 def read_docx(path: Path, reading: Reading) -> str:
     """Return the text with tracked changes accepted: the paragraphs in order, then footnotes and endnotes.
 
-    Hidden text, comments, headers and footers are not read.
+    Hidden text, placeholders of forms, comments, headers and footers are not read.
     """
     with _open_zip(path) as archive:
         names = archive.namelist()
@@ -68,6 +73,10 @@ def read_docx(path: Path, reading: Reading) -> str:
         run = mark.getparent().getparent()
         if run.getparent() is not None and mark.get(f"{mark.tag.removesuffix('vanish')}val") not in ("0", "false"):
             run.getparent().remove(run)
+    for mark in [mark for tree in trees for mark in tree.iter("{*}showingPlcHdr")]:
+        if mark.get(f"{mark.tag.removesuffix('showingPlcHdr')}val") not in ("0", "false", "off"):
+            for content in mark.getparent().getparent().findall("{*}sdtContent"):
+                content.getparent().remove(content)
     return tidy_lines(piece for tree in trees for piece in _pieces(tree, _WORD_BREAKS, _WORD_UNREAD, "t"))
 
 
@@ -83,7 +92,7 @@ def read_odt(path: Path, reading: Reading) -> str:
     return tidy_lines(_pieces(body, _ODT_BREAKS, _ODT_UNREAD))
 
 
-def read_epub(path: Path, reading: Reading) -> str:
+def read_epub(path: Path, reading: Reading) -> Content:
     """Return the text of a book's pages in reading order, without the table of contents."""
     with _open_zip(path) as archive:
         # In any namespace, because it differs between versions of the format.
@@ -92,12 +101,19 @@ def read_epub(path: Path, reading: Reading) -> str:
         items = {item.get("id"): item for item in package.iter("{*}item")}
         spine = [items[ref.get("idref")] for ref in package.iter("{*}itemref") if ref.get("idref") in items]
         pages = [
-            posixpath.normpath(posixpath.join(posixpath.dirname(name), unquote(item.get("href", ""))))
+            posixpath.normpath(posixpath.join(posixpath.dirname(name), unquote(item.get("href", "").partition("#")[0])))
             for item in spine
             if item.get("media-type") in _PAGES and "nav" not in item.get("properties", "").split()
         ]
-        texts = [page_text(archive.read(page), reading.encoding, xml=True) for page in pages]
-    return "\n\n".join(filter(None, texts))
+        texts, unread = list[str](), list[str]()
+        for page in dict.fromkeys(pages):  # a page may be listed once for each of its fragments
+            try:
+                texts.append(page_text(archive.read(page.lstrip("/")), reading.encoding, xml=True))
+            except (KeyError, RuntimeError, zipfile.BadZipFile, zlib.error):  # missing, encrypted or damaged
+                unread.append(page)
+    if unread and not any(texts):
+        raise BadTextError(DAMAGED, f"{unread[0]} cannot be read")
+    return Content("\n\n".join(filter(None, texts)), repairs={UNREAD_PAGE: unread[0]} if unread else {})
 
 
 def read_xml(path: Path, reading: Reading) -> str:
@@ -147,9 +163,40 @@ def read_rtf(path: Path, reading: Reading) -> str:
     data = read_whole(path, reading)
     if not data.lstrip().startswith(b"{\\rtf"):
         raise BadTextError(DAMAGED, "it does not begin with {\\rtf")
-    text = rtf_to_text(_PICTURE.sub("", data.decode("latin-1")), errors="replace")
+    text = rtf_to_text(_accept_changes(_PICTURE.sub("", data.decode("latin-1"))), errors="replace")
     # RTF encodes characters beyond the basic plane as surrogate pairs.
     return tidy_lines(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
+
+
+def _accept_changes(rtf: str) -> str:
+    """Remove deleted, moved and hidden text, and move footnotes to the end."""
+    from striprtf.striprtf import specialchars
+
+    body, notes = list[str](), list[str]()
+    groups: list[tuple[frozenset[str], list[str]]] = []
+    hidden, pieces = frozenset[str](), body
+    for match in _RTF_TOKEN.finditer(rtf):
+        token, word, number = match[0], match[1], match[2]
+        if token == "{":
+            groups.append((hidden, pieces))
+        elif token == "}" and groups:
+            if len(groups) == 1:
+                pieces.extend(notes)
+            pieces.append(token)
+            hidden, outside = groups.pop()
+            if outside is pieces:
+                continue
+            pieces = outside  # where the group of the note began
+        elif word == "footnote":
+            pieces, token = notes, "{" if hidden else "{\\par "
+        elif word in _RTF_HIDING:
+            hidden = hidden - {word} if number == "0" else hidden | {word}
+        elif word == "plain":
+            hidden = frozenset()
+        elif hidden and (word in specialchars or word in (None, "u")):
+            continue
+        pieces.append(token)
+    return "".join(body)
 
 
 @contextlib.contextmanager

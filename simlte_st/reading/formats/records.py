@@ -12,12 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from simlte_st.errors import DataError
-from simlte_st.reading.document import Document, UntypedText
+from simlte_st.reading.document import Document, UntypedText, unique_names
 from simlte_st.reading.rows import BINARY, NOT_A_STRING, TOO_LONG, BadTextError, RawRow, Reading, Row, Skip
-from simlte_st.reading.tables import LOOK_AHEAD, TEXT_COLUMNS, Table, first_match, mappings_table, unique_names
+from simlte_st.reading.tables import LOOK_AHEAD, TEXT_COLUMNS, Table, first_match, mappings_table
 from simlte_st.reading.text_files import decode_text, read_lines, read_whole
 
 MALFORMED_ROW = "malformed row"
+STRAY_QUOTES = "quotation marks kept, because they enclose no cell"
 WRONG_FIELDS = "wrong number of fields"
 MALFORMED_JSON = "malformed JSON"
 NOT_AN_OBJECT = "not an object"
@@ -63,9 +64,11 @@ def open_csv(path: Path, reading: Reading) -> Table:
     # The limit is global, so only raise it, to leave other users of `csv` unaffected.
     csv.field_size_limit(max(csv.field_size_limit(), reading.max_characters + 1))
     problems: list[tuple[str, str]] = []  # found in the lines of the current row
+    texts: list[str] = []  # of these lines
 
     def lines() -> Iterator[str]:
         for line in read_lines(path, reading):
+            texts.append(line.text)
             if line.problem:
                 problems.append((line.problem, line.detail))
             yield line.text
@@ -86,6 +89,7 @@ def open_csv(path: Path, reading: Reading) -> Table:
         index = -1
         while True:
             problems.clear()
+            texts.clear()
             start = reader.line_num + 1
             try:
                 row = next(reader, None)
@@ -98,6 +102,11 @@ def open_csv(path: Path, reading: Reading) -> Table:
             where = f"line {start:,}" if end <= start else f"lines {start:,} to {end:,}"
             if not row and not problems:
                 continue  # a blank line
+            if separator == "\t" and (len(texts) > 1 or problems) and (literal := _literal_rows(texts, names)):
+                for offset, values in literal:
+                    index += 1
+                    yield RawRow(f"line {start + offset:,}", str(index), values, {STRAY_QUOTES: ""})
+                continue
             index += 1
             if len(row) > len(header) and not any(row[len(header) :]):
                 del row[len(header) :]  # trailing separators
@@ -111,6 +120,14 @@ def open_csv(path: Path, reading: Reading) -> Table:
     return replace(mappings_table(str(path), rows(), _is_words), columns=names)
 
 
+def _literal_rows(lines: Sequence[str], names: Sequence[str]) -> list[tuple[int, dict[str, object]]]:
+    """Return lines of TSV as numbered rows, with quotation marks as text; none if the cells do not fit ``names``."""
+    rows = [(number, line.rstrip("\r\n").split("\t")) for number, line in enumerate(lines) if line.strip()]
+    if len(names) == 1 or any(len(cells) != len(names) for _, cells in rows):
+        return []
+    return [(number, dict(zip(names, map(UntypedText, cells), strict=True))) for number, cells in rows]
+
+
 def _is_words(value: object) -> bool:
     """Return whether a CSV field is text rather than a number."""
     text = str(value)[:64].strip()
@@ -122,7 +139,11 @@ def _is_words(value: object) -> bool:
 
 
 def open_json_lines(path: Path, reading: Reading) -> Table:
-    """Open a JSON lines file; lines that are not JSON are skipped and counted, and take a row number."""
+    """Open a JSON lines file, or an array; lines that are not JSON are skipped and counted, and take a row number."""
+    first = next((line.text for line in read_lines(path, reading) if line.problem or line.text.strip()), "")
+    if first.lstrip("\ufeff ").startswith("["):
+        with contextlib.suppress(DataError):  # lines may also begin with a bracket
+            return open_json(path, reading)
     return mappings_table(str(path), _objects(path, reading))
 
 

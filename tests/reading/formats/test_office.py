@@ -36,6 +36,9 @@ def paragraph(*content: str) -> str:
     return f"<w:p>{''.join(content)}</w:p>"
 
 
+FORM = f"<w:sdt><w:sdtPr>{{}}</w:sdtPr><w:sdtContent>{run('Enter text.')}</w:sdtContent></w:sdt>"
+
+
 def box(text: str) -> str:
     inside = f"<w:txbxContent>{paragraph(run(text))}</w:txbxContent>"
     twice = f"<mc:Choice>{inside}</mc:Choice><mc:Fallback>{inside}</mc:Fallback>"
@@ -61,6 +64,7 @@ def test_docx_is_read_in_order(tmp_path: Path) -> None:
         (paragraph("<w:del><w:r><w:delText>9</w:delText></w:r></w:del><w:ins>", run("80"), "</w:ins>"), "80"),
         (paragraph(run("a"), run("b", "<w:vanish/>"), run("c", '<w:vanish w:val="0"/>')), "ac"),
         (paragraph(run("a"), box("in a box"), run("b")), "a\n\nin a box\n\nb"),
+        (paragraph(run("a"), FORM.format("<w:showingPlcHdr/>"), FORM.format("<w:text/>")), "aEnter text."),
         (paragraph("<w:fldSimple>", run("May"), "</w:fldSimple><w:r><w:instrText>PAGE</w:instrText></w:r>"), "May"),
     ],
 )
@@ -89,6 +93,19 @@ def test_epub_pages_are_in_reading_order(tmp_path: Path) -> None:
     assert texts(tmp_path / "a.epub") == ["One.\n\nTwo.\n\nGröße\nx"]
 
 
+def test_epub_pages_that_cannot_be_read_are_reported(tmp_path: Path) -> None:
+    write_epub(tmp_path / "a.epub", {"1.xhtml": page("One."), "2.xhtml": page("Two.")})
+    with zipfile.ZipFile(tmp_path / "a.epub") as book:
+        parts = {name: book.read(name).decode() for name in book.namelist()}
+    parts["book/a.opf"] = (
+        parts["book/a.opf"].replace("text/1.xhtml", "text/cover.xhtml").replace('2.xhtml"', '2.xhtml#a"')
+    )
+    write_zip(tmp_path / "a.epub", parts)
+    reader = read_documents(tmp_path / "a.epub")
+    assert [document.text for document in reader] == ["Two."]
+    assert reader.report.examples == {"page missing or damaged": ["a.epub: book/text/cover.xhtml"]}
+
+
 @pytest.mark.parametrize(
     ("written", "meant"),
     [
@@ -96,6 +113,8 @@ def test_epub_pages_are_in_reading_order(tmp_path: Path) -> None:
         (r"\ansicpg1251 \'e4\'ee\'ec", "дом"),
         (r"\uc1 Gr\u252?\u223?e \u-10179?\u-8704?", "Grüße 😀"),
         (r"{\fonttbl{\f0\fcharset0 Arial;}}{\pict\pngblip " + "89504e47\n" * 9_000 + "}Text", "Text"),
+        (r"It is {\deleted 9\par 0}{\revised 120}, \v x\'e9\u233?{\b y}\v0 not{\mvf z}\v w\plain .", "It is 120, not."),
+        (r"A{\footnote\pard {\b Note} one.}, b{\deleted {\footnote x}}{\footnote Two.}.", "A, b.\nNote one.\nTwo."),
     ],
 )
 def test_rtf_escapes(tmp_path: Path, written: str, meant: str) -> None:

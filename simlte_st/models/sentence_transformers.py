@@ -1,4 +1,8 @@
-"""sentence-transformers' class with faster encoding and truncation warnings."""
+"""sentence-transformers' class with faster encoding and truncation warnings.
+
+BERTopic and KeyBERT recognise a model by ``sentence_transformers`` in the name of its class's module, and silently
+replace others with their default model: hence this module's name.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import logging
+import pickle
 import re
 import shutil
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 
 from simlte_st.errors import ConfigurationError
 from simlte_st.models.conversion import convert_base
-from simlte_st.models.sentence_transformer import SentenceTransformer
+from simlte_st.models.sentence_transformers import SentenceTransformer
 from simlte_st.modules import PositionPooling, TokenAttention
 
 
@@ -32,6 +33,8 @@ def test_saved_model_is_stock(encoder_path: Path, tmp_path: Path) -> None:
     stock = sentence_transformers.SentenceTransformer(str(encoder_path), device="cpu")
     texts = ["Ba bei bo.", "Cis ka."]
     assert np.array_equal(model.encode(texts), stock.encode(texts))
+    assert "sentence_transformers" in str(type(model)), "BERTopic and KeyBERT would replace other models"
+    assert np.array_equal(pickle.loads(pickle.dumps(model)).encode(texts), stock.encode(texts))
     model.save_pretrained(str(tmp_path / "saved"))
     stock.save_pretrained(str(tmp_path / "stock"))
     for name in ("modules.json", "config_sentence_transformers.json"):
