@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -143,13 +144,9 @@ def test_loss_matches_a_plain_reference(
 
 
 WRAPPERS: dict[str, Any] = {
-    "Matryoshka": lambda model, loss: losses.MatryoshkaLoss(model, loss, [32, 8], [1.0, 0.5]),
-    "AdaptiveLayer": lambda model, loss: losses.AdaptiveLayerLoss(
-        model, loss, n_layers_per_step=1, last_layer_weight=2.0
-    ),
-    "AdaptiveLayer and Matryoshka": lambda model, loss: losses.Matryoshka2dLoss(
-        model, loss, [32, 8], n_layers_per_step=-1
-    ),
+    "Matryoshka": partial(losses.MatryoshkaLoss, matryoshka_dims=[32, 8], matryoshka_weights=[1.0, 0.5]),
+    "AdaptiveLayer": partial(losses.AdaptiveLayerLoss, n_layers_per_step=1, last_layer_weight=2.0),
+    "AdaptiveLayer and Matryoshka": partial(losses.Matryoshka2dLoss, matryoshka_dims=[32, 8], n_layers_per_step=-1),
 }
 
 
