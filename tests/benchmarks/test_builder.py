@@ -110,9 +110,7 @@ def test_command_builds_the_same_encoder_twice(
     assert read_json(tmp_path / "one" / BUILD_FILE).keys() == read_json(FOLDER / "simlte-bert" / BUILD_FILE).keys()
 
 
-def test_static_model_is_distilled_then_trained(
-    encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_static_model_is_distilled_first(encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("skeletoken", reason="needs the extra static")
     monkeypatch.setattr(static_model, "base_of_own_models", lambda: encoder_path)
     monkeypatch.setattr(static_model, "BATCH", 8)

@@ -91,7 +91,9 @@ def test_stock_libraries_load_the_trained_model(
     without = train(documents, tmp_path / "without", base=static_path, lsa=0, **OPTIONS)
     assert without.lsa is None
     append_lsa(tmp_path / "m", documents, tmp_path / "appended")
-    train(documents, tmp_path / "again", base=tmp_path / "m", **OPTIONS)
+    again = train(documents, tmp_path / "again", base=tmp_path / "m", **OPTIONS).load(device="cpu")
+    assert [type(module).__name__ for module in again] == ["StaticEmbedding", "Normalize"]
+    assert again.get_embedding_dimension() == 32, "and not longer by each analysis"
     assert caplog.text.count(" has a latent semantic analysis and keeps it") == 2, "not for the models above"
     assert np.abs(vectors(tmp_path / "m") - vectors(tmp_path / "without")).max() > 1e-2
     texts = [*documents, " ".join(documents)]
@@ -115,13 +117,6 @@ np.save(sys.argv[3], vectors)
     done = subprocess.run([sys.executable, "-c", code, *places], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     np.testing.assert_allclose(np.load(places[2]), result.load(device="cpu").encode(texts), atol=1e-5)
-
-
-def test_model_with_lsa_can_be_trained_again(static_path: Path, documents: list[str], tmp_path: Path) -> None:
-    train(documents, tmp_path / "m", base=static_path, **OPTIONS)
-    again = train(documents[:30], tmp_path / "again", base=tmp_path / "m", **OPTIONS).load(device="cpu")
-    assert [type(module).__name__ for module in again] == ["StaticEmbedding", "Normalize"]
-    assert again.get_embedding_dimension() == 32, "and not longer by each analysis"
 
 
 def test_encoder_is_distilled_once_before_training(
