@@ -65,9 +65,8 @@ def test_models_on_every_kind_of_set(
     out = capsys.readouterr().out
     assert "Skipped sotu: there is no" in out
     record = read_json(tmp_path / "out" / "models.json")
-    results = {
-        name: {row: one for row, [one] in by_row(record["results"], name).items()} for name in ("brown", "aan", "stsb")
-    }
+    sets = {name: by_row(record["results"], name) for name in ("brown", "aan", "stsb")}
+    results = {name: {row: one for row, [one] in by_seed.items()} for name, by_seed in sets.items()}
     fitted = {*rows, *(f"{row}{WITH_LSA}" for row in rows)}
     assert set(results["brown"]) == {TFIDF, LSA, *fitted}, "BM25 has no vectors"
     assert set(results["aan"]) == {*WORDS, *fitted}

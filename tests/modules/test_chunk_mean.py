@@ -204,6 +204,10 @@ def extract_features(model: sentence_transformers.SentenceTransformer, left: boo
     return dict(model.tokenizer(TEXTS, return_tensors="pt", padding=True))
 
 
+def collect_gradients(module: torch.nn.Module) -> dict[str, Tensor]:
+    return {name: weight.grad.clone() for name, weight in module.named_parameters() if weight.grad is not None}
+
+
 def test_gradients_match_a_mean_by_hand(tmp_path: Path) -> None:
     def weigh(vectors: Tensor) -> Tensor:
         return (vectors * torch.randn(vectors.shape, generator=torch.Generator().manual_seed(0))).sum()
@@ -213,10 +217,7 @@ def test_gradients_match_a_mean_by_hand(tmp_path: Path) -> None:
     vectors = torch.stack([by_hand(model, text) for text in TEXTS])
     weigh(vectors).backward()
     weigh(converted(extract_features(converted))["sentence_embedding"]).backward()
-    ours, theirs = (
-        {name: weight.grad for name, weight in each[0].named_parameters() if weight.grad is not None}
-        for each in (converted, model)
-    )
+    ours, theirs = (collect_gradients(each[0]) for each in (converted, model))
     assert_same_gradients(ours, theirs)
     assert any("word_embeddings" in name for name in ours)
 
@@ -303,9 +304,8 @@ def test_mlm_term_is_computed_over_chunks(chunked: sentence_transformers.Sentenc
     assert torch.allclose(found, total / count, atol=1e-5)
 
     sum(terms.values()).backward()
-    expected = {name: weight.grad.clone() for name, weight in chunked.named_parameters() if weight.grad is not None}
+    expected = collect_gradients(chunked)
     chunked.zero_grad()
     cached = CachedMultipleNegativesRankingMLMLoss(chunked, mlm_probability=0.3, mini_batch_num_tokens=150)
     sum(cached([chunked.preprocess(texts), chunked.preprocess(texts)], None).values()).backward()
-    found = {name: weight.grad for name, weight in chunked.named_parameters() if weight.grad is not None}
-    assert_same_gradients(found, expected)
+    assert_same_gradients(collect_gradients(chunked), expected)
