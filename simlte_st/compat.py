@@ -294,8 +294,7 @@ def mask_without_prompt(mask: Tensor, prompt_length: int | Tensor) -> Tensor:
     """Mask the prompt tokens, as ``Pooling`` does with ``include_prompt=False``."""
     from sentence_transformers.sentence_transformer.modules import Pooling
 
-    length = int(torch.as_tensor(prompt_length).flatten()[0])
-    return cast("Tensor", Pooling._exclude_prompt_from_mask(mask, length))
+    return cast("Tensor", Pooling._exclude_prompt_from_mask(mask, int(torch.as_tensor(prompt_length).flatten()[0])))
 
 
 def mini_batch_ranges(features: Features, size: int, tokens: int | None) -> list[tuple[int, int]]:

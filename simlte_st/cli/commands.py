@@ -191,8 +191,7 @@ def run_explore(options: Options, model_or_index: str, /, *source: str, output: 
         simlte explore articles.index --topics 20 --output corpus.html
     """
     options.refuse_others(run_explore, explore, *([read_documents] if source else []))  # an index is not read
-    reader = options.read(*source) if source else None
-    report = explore(model_or_index, reader, **options.of(explore))
+    report = explore(model_or_index, options.read(*source) if source else None, **options.of(explore))
     return Result(report.summary(), report.to_dict(), reading=report.reading)
 
 

@@ -60,9 +60,7 @@ def open_corpus(
         index = model if isinstance(model, Index) else Index.open(os.fspath(model), index_model, device)  # type: ignore[arg-type]
         return _index_corpus(index, title), index.encoder
     if isinstance(model, Index) or is_index(model):
-        raise ConfigurationError(
-            f"{model} is an index, which has its own documents: leave out the source, or give a model instead."
-        )
+        raise ConfigurationError(f"{model} is an index with its own documents: omit the source, or give a model.")
     encoder = Encoder(model, device)
     documents = list(with_progress_bar(reader, "Reading", show=progress))
     source = reader.report.source

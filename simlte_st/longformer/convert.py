@@ -56,9 +56,7 @@ def save_as_longformer(
     converted: Longformer
     if encoder.config.model_type == "longformer":
         if max_length not in (None, readable):
-            raise ConfigurationError(
-                f"max_length={max_length}: the base is a Longformer, whose length is fixed at {readable} tokens."
-            )
+            raise ConfigurationError(f"max_length={max_length}: the base is a Longformer, fixed at {readable} tokens.")
         converted = adopt_longformer(compat.checkpoint_name(encoder), global_tokens or ("none" if tuned else "cls"))
     else:
         settings = attention_window or 512, global_tokens or "cls"

@@ -159,9 +159,7 @@ class BatchMetrics:
     @torch.no_grad()
     def update(self, embeddings: list[Tensor]) -> None:
         """Add one batch."""
-        anchor, positive = (
-            functional.normalize(column[:_MAX_ROWS].detach().float(), dim=1) for column in embeddings[:2]
-        )
+        anchor, positive = (functional.normalize(view[:_MAX_ROWS].detach().float(), dim=1) for view in embeddings[:2])
         metrics = {"alignment": (anchor - positive).square().sum(dim=1).mean()}
         if len(anchor) > 1:
             different = ~torch.eye(len(anchor), dtype=torch.bool, device=anchor.device)

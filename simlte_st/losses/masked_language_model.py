@@ -42,9 +42,7 @@ class TokenMasker:
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, probability: float = 0.15, seed: int = 0) -> None:
         if getattr(tokenizer, "mask_token_id", None) is None:
-            raise ModelError(
-                f"{type(tokenizer).__name__} has no mask token, which the MLM term needs: use mlm_weight=0."
-            )
+            raise ModelError(f"{type(tokenizer).__name__} has no mask token, which MLM needs: use mlm_weight=0.")
         self.probability = probability
         self.seed = seed
         self.mask_id = int(tokenizer.mask_token_id)

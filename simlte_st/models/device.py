@@ -25,9 +25,7 @@ def check_device(device: str | None) -> None:
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError, NotImplementedError):  # the type depends on the device
-        raise ConfigurationError(
-            f"device={device!r} is not available here. Leave it out to use {get_device_name()}."
-        ) from None
+        raise ConfigurationError(f"device={device!r} is not available: omit it to use {get_device_name()}.") from None
 
 
 def default_dtype(device: str | torch.device | None) -> torch.dtype | None:

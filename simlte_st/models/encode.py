@@ -56,9 +56,7 @@ class Engine:
         if self.engine == "ray":
             check_installed("ray", "ray", "engine='ray'")
             if self.device not in (None, "cpu", "cuda"):
-                raise ConfigurationError(
-                    f"device={self.device!r}: with engine='ray', use 'cpu' or 'cuda'; Ray chooses the GPU."
-                )
+                raise ConfigurationError(f"device={self.device!r}: Ray chooses the GPU; use 'cpu' or 'cuda'.")
         elif self.actors is not None or self.address is not None:
             raise ConfigurationError("actors= and address= need engine='ray'.")
 

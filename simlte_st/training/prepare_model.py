@@ -128,9 +128,7 @@ def prepare_model(
                 "with static=False."
             )
     if preset.batch_size % world():
-        raise ConfigurationError(
-            f"batch_size={preset.batch_size} must be divisible by the number of processes, {world()}."
-        )
+        raise ConfigurationError(f"batch_size={preset.batch_size} must be divisible by the {world()} processes.")
     head = reads = None
     if not static:
         head, reads = convert(base_model, preset, folder, run.seed), base_model.model.max_seq_length
