@@ -97,7 +97,7 @@ def hold(folder: Path) -> FileLock:
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        raise ConfigurationError(f"Another process already uses {folder}: wait, or choose another output.") from None
+        raise ConfigurationError(f"A process is already working in {folder}: wait, or choose another output.") from None
     return lock
 
 

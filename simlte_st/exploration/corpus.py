@@ -143,7 +143,6 @@ def _split_passages(passages: Mapping[int, Floats], seed: int) -> HalfVectors:
     """Split each document's passages at random into two halves and return the mean vectors."""
     rng, means = np.random.default_rng(seed), []
     for vectors in passages.values():
-        halves = np.array_split(rng.permutation(len(vectors)), 2)
-        means.append([vectors[half].mean(axis=0) for half in halves])
+        means.append([vectors[half].mean(axis=0) for half in np.array_split(rng.permutation(len(vectors)), 2)])
     first, second = (unit_rows(np.array(side)).astype(np.float32) for side in zip(*means, strict=True))
     return HalfVectors(np.array([*passages], dtype=np.int64), first, second)

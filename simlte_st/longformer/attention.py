@@ -200,8 +200,7 @@ def _softmax(scores: Tensor, dropout: float) -> Tensor:
 def _single_bucket(packing: Packing, dtype: torch.dtype) -> list[_Bucket]:
     """Treat all documents as one, with a mask that confines each global token to its document."""
     slots = packing.global_slots
-    visible = (packing.document == packing.document[slots][:, None]) & packing.valid
-    bias = attention_bias(visible, dtype)[None]
+    bias = attention_bias((packing.document == packing.document[slots][:, None]) & packing.valid, dtype)[None]
     return [_Bucket(0, 1, packing.slots, len(slots), bias=bias, query_rows=slice(None))]
 
 

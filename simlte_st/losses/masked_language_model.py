@@ -73,8 +73,7 @@ class TokenMasker:
         """Return the token ids of each row, without padding."""
         ids, mask = features["input_ids"], features.get("attention_mask")
         lengths = features["cu_seq_lens_q"].diff() if mask is None else mask.sum(dim=1)
-        flat = ids[self._real(features)].to("cpu", torch.int64).numpy()
-        return np.split(flat, np.cumsum(lengths.cpu().numpy())[:-1])
+        return np.split(ids[self._real(features)].to("cpu", torch.int64).numpy(), np.cumsum(lengths.cpu().numpy())[:-1])
 
     @staticmethod
     def _real(features: Features) -> Tensor:

@@ -111,8 +111,7 @@ class ChunkMean(Transformer):
                 embeddings, states = layers.setdefault(number, ([], []))
                 embedding: Tensor = pooling({**outputs, "token_embeddings": tokens})["sentence_embedding"]
                 embeddings.append(functional.normalize(embedding, dim=1) if self.normalize_chunks else embedding)
-                rows = zip(tokens.unbind(), part, strict=True)
-                states += [row[chunk.begin : chunk.end] for row, chunk in rows]
+                states += [row[chunk.begin : chunk.end] for row, chunk in zip(tokens.unbind(), part, strict=True)]
         document = torch.tensor([chunk.document for chunk in chunks])
         tokens = torch.tensor([max(1, len(chunk.places) - prefix - 1) for chunk in chunks]).float()
         weight = tokens / torch.zeros(len(lengths)).index_add(0, document, tokens)[document]

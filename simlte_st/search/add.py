@@ -262,8 +262,7 @@ def _read_vectors(folder: Path, number: int) -> Vectors:
     for path in folder.absolute().glob(f"part-{number:08d}-*.parquet"):
         table = pq.read_table(path)
         rows = unit_rows(table["vector"].combine_chunks().flatten().to_numpy().reshape(len(table), -1))
-        pairs = zip(rows, table["tokens"].to_pylist(), strict=True)
-        vectors.update(zip(table["id"].to_pylist(), pairs, strict=True))
+        vectors.update(zip(table["id"].to_pylist(), zip(rows, table["tokens"].to_pylist(), strict=True), strict=True))
     return vectors
 
 

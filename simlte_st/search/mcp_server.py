@@ -128,8 +128,7 @@ def _bounded(metadata: Mapping[str, Any]) -> dict[str, Any]:
         is_number = isinstance(value, (int, float)) and isfinite(value)  # JSON has no NaN or infinity
         return value if is_number else shorten(str(value), VALUE)
 
-    values = ((name, short(value)) for name, value in metadata.items() if value is not None)
-    return dict(islice(values, COLUMNS))
+    return dict(islice(((name, short(value)) for name, value in metadata.items() if value is not None), COLUMNS))
 
 
 def make_server(index: Index, reranker: RerankerSource | None = None) -> MCPServer:

@@ -83,8 +83,7 @@ def store_errors(folder: Path, action: Literal["read", "written"]) -> Iterator[N
 
 def _first_line(error: Exception) -> str:
     """Return the first line of a message, without the location in LanceDB's source."""
-    line = next(iter(str(error).splitlines()), type(error).__name__)
-    return re.sub(r",? /\S+\.rs:\d+.*", "", line).rstrip(". ")
+    return re.sub(r",? /\S+\.rs:\d+.*", "", next(iter(str(error).splitlines()), type(error).__name__)).rstrip(". ")
 
 
 def read_index_file(folder: Path, name: str, parse: Callable[[Any], T]) -> T:

@@ -214,9 +214,8 @@ def _distil(base: LoadedModel, folder: Path, device: str | None, progress: bool)
     """Distil a base to a static model in the run's folder, unless that exists; return the static model."""
     if not folder.exists():
         logger.info("Base: %s, distilled to a static model.", base.name)
-        model = distil_base(base, progress=progress)
         with atomic_path(folder) as path:
-            model.save_pretrained(str(path), create_model_card=False)
+            distil_base(base, progress=progress).save_pretrained(str(path), create_model_card=False)
     return replace(load_model(folder, dtype=torch.float32, device=device), name=base.name)
 
 

@@ -249,8 +249,7 @@ class DocumentStream:
     def _all_cursors(self) -> list[Cursor]:
         """Return all cursors, including those saved by other processes or by the run being resumed."""
         if self._path is not None and self._path.exists():
-            saved_cursors = [Cursor(**cursor) for cursor in read_json(self._path)]
-            self._cursors = max(self._cursors, saved_cursors, key=len)
+            self._cursors = max(self._cursors, [Cursor(**cursor) for cursor in read_json(self._path)], key=len)
         return self._cursors
 
     def _fill(self, cursor: Cursor) -> tuple[list[Document], Cursor]:
@@ -320,8 +319,7 @@ class StreamedViews:
         """Draw the views of a batch of rows."""
         views: dict[str, list[str]] = {"anchor": [], "positive": []}
         for document, epoch in (self.stream[int(row)] for row in batch["row"]):
-            segmented = self._segment(document)
-            pair = draw_views(segmented, self._view, seed=self._seed, epoch=epoch, budget=self._budget)
+            pair = draw_views(self._segment(document), self._view, seed=self._seed, epoch=epoch, budget=self._budget)
             if pair is None:
                 raise DataError(
                     f"{self._view!r} accepts the beginning of {document.id!r} but not the whole document: a "
