@@ -312,7 +312,7 @@ class LossWrapper(NamedTuple):
     decorators: list[tuple[torch.nn.Module, Any]]
 
     @contextmanager
-    def removed(self) -> Iterator[None]:
+    def without_wrapper(self) -> Iterator[None]:
         """Restore the model's own forward inside the block."""
         for module, decorator in self.decorators:
             while hasattr(decorator, "fn"):

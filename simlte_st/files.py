@@ -178,9 +178,8 @@ def check_free(target: Path, overwrite: bool, marker: str = MODEL_FILE) -> None:
         return
     check_new(target, overwrite)
     if not os.path.isfile(target / marker):
-        raise ConfigurationError(
-            f"{target} is not a model (no {marker}), so it is not overwritten. Choose another output, or delete it."
-        )
+        advice = "Choose another output, or delete it."
+        raise ConfigurationError(f"{target} is not a model (no {marker}), so it is not overwritten. {advice}")
 
 
 def standard_input() -> BinaryIO:

@@ -93,9 +93,7 @@ def _test_size(hashes: NDArray[np.uint64], share: float) -> int:
     size = min(round(len(hashes) * share), len(hashes) - 1)
     # Possible sizes: those that do not split a group of duplicates.
     ends = np.flatnonzero(hashes[1:] != hashes[:-1]) + 1
-    if size < 1 or not len(ends):
-        return 0
-    return int(ends[min(int(np.searchsorted(ends, size)), len(ends) - 1)])
+    return 0 if size < 1 or not len(ends) else int(ends[min(int(np.searchsorted(ends, size)), len(ends) - 1)])
 
 
 def _mix(keys: Ints, seed: int) -> NDArray[np.uint64]:

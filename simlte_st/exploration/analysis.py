@@ -214,8 +214,7 @@ def topic_terms(texts: Sequence[str], topics: Ints, count: int, language: str | 
     outside_counts = np.asarray(occurrences.sum(axis=0)) - inside_counts
     share, share_outside = inside_counts / np.maximum(sizes, 1), (outside_counts + 1) / (len(texts) - sizes + 1)
     weights = share * np.log(np.maximum(share / share_outside, 1))
-    main_language = find_language.languages[0]
-    return [[_PAIR.sub(r"\1", term) for term in _heaviest(terms, row, main_language)] for row in weights]
+    return [[_PAIR.sub(r"\1", term) for term in _heaviest(terms, row, find_language.languages[0])] for row in weights]
 
 
 def _phrases(text: str, language: str) -> Iterator[str]:

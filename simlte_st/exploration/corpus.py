@@ -87,9 +87,8 @@ def _index_corpus(index: Index, title: str | None) -> EncodedCorpus:
 def _columns_and_titles(documents: Sequence[Document], name: str, title: str | None) -> tuple[list[Column], list[str]]:
     """Return the columns, renamed if the table already uses their name, and the titles."""
     if len(documents) < MIN_DOCUMENTS:
-        raise DataError(
-            f"{name} has {format_count(len(documents), 'document')}; topics and a map need at least {MIN_DOCUMENTS}."
-        )
+        size = format_count(len(documents), "document")
+        raise DataError(f"{name} has {size}; topics and a map need at least {MIN_DOCUMENTS}.")
     columns = collect_columns(documents)
     names, table_columns = {*TABLE_COLUMNS, *(column.name for column in columns)}, []
     for column in columns:

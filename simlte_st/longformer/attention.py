@@ -37,8 +37,7 @@ class LongformerSelfAttention(nn.Module):
         super().__init__()
         if hidden_size % heads:
             raise ConfigurationError(f"hidden_size={hidden_size} must be a multiple of num_attention_heads={heads}.")
-        self.heads = heads
-        self.window = window
+        self.heads, self.window = heads, window
         self.dropout = nn.Dropout(dropout)  # a module, as in BERT, so that tools can turn it off
         self.query = nn.Linear(hidden_size, hidden_size)
         self.key = nn.Linear(hidden_size, hidden_size)

@@ -71,10 +71,8 @@ class ChunkMean(Transformer):
         **options: Any,
     ) -> None:
         super().__init__(model_name_or_path, **options)
-        self.chunk_length = chunk_length
-        self.pooling_mode = pooling_mode
-        self.include_prompt = include_prompt
-        self.normalize_chunks = normalize_chunks
+        self.chunk_length, self.pooling_mode = chunk_length, pooling_mode
+        self.include_prompt, self.normalize_chunks = include_prompt, normalize_chunks
 
     def __call__(self, features: Features, **kwargs: Any) -> Features:
         """Call :meth:`forward`, or AdaptiveLayerLoss's replacement for it, which selects the states of a layer."""

@@ -323,9 +323,7 @@ def _compare_moments(column: str, operator: str, literal: str, kind: pa.DataType
     text = literal[literal.index("'") + 1 : -1]
     moment = read_moment(text)
     if moment is None:
-        raise ConfigurationError(
-            f"The filter compares {column} with {text!r}, which is not a date or time such as '2024-01-15T10:30'."
-        )
+        raise ConfigurationError(f"The filter compares {column} with {text!r}: write {describe_notation(kind)}.")
     if pa.types.is_date(kind):
         day = moment.date() if isinstance(moment, datetime) else moment
         return f"{column} {operator} date '{day.isoformat()}'"

@@ -179,8 +179,7 @@ class Searcher:
 
         Both are standardised over the passages.
         """
-        weights = _word_weights(query, self._counts.rareness)
-        lower = map(str.lower, passages)
+        weights, lower = _word_weights(query, self._counts.rareness), map(str.lower, passages)
         scores = z_scores(np.array([sum(weights[word] for word in weights if word in text) for text in lower]))
         if query.vector is None or self.get_encoder().quick is None:  # encoding all passages would take seconds
             return scores

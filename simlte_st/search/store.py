@@ -266,8 +266,7 @@ class Store:
         higher limit.
         """
         nearest: list[Nearest] = [{} for _ in vectors]
-        pending = np.arange(len(vectors))
-        total = self.count("true")
+        pending, total = np.arange(len(vectors)), self.count("true")
         limit = max(1, total if top_k is None else top_k)
         is_approximate = top_k is not None and total >= APPROXIMATE_FROM
         probes = probe_count(total, self.count(where), limit) if is_approximate else total

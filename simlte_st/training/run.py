@@ -170,9 +170,8 @@ class RunFolder:
                 raise ConfigurationError(f"{self.path} exists but is not a run's work folder: choose another output.")
             files.hold(self.path).release()
             if not overwrite:
-                raise ConfigurationError(
-                    f"{self.path} holds an interrupted run: resume it (resume=True) or start over (overwrite=True)."
-                )
+                advice = "resume it (resume=True) or start over (overwrite=True)."
+                raise ConfigurationError(f"{self.path} holds an interrupted run: {advice}")
 
     def abandon(self) -> None:
         """Remove the folder of a run that failed before its first checkpoint."""

@@ -115,8 +115,7 @@ def write_corpus(
     """
     directory = Path(directory)
     if not (directory / "corpus.json").exists():
-        reader = read_documents(documents)
-        report = CorpusReport()
+        reader, report = read_documents(documents), CorpusReport()
         unique_documents = _without_duplicates(reader, report)
         corpus_documents = unique_documents if hold_out is None else hold_out(unique_documents)
         trained_segmenter, segmented = segment_stream(corpus_documents, segmenter, count_tokens)

@@ -104,8 +104,7 @@ class PunktSegmenter:
         """Learn parameters, without labels, from the first ``max_characters`` characters of ``texts``."""
         from nltk.tokenize.punkt import PunktTrainer
 
-        trainer = PunktTrainer()
-        remaining = max_characters
+        trainer, remaining = PunktTrainer(), max_characters
         for text in texts:
             if remaining <= 0:
                 break
