@@ -204,10 +204,8 @@ def document_labels(documents: Sequence[Document]) -> list[str]:
     """Return the label of each document."""
     labels = [document.label for document in documents if document.label is not None]
     if len(labels) < len(documents):
-        raise DataError(
-            f"{len(documents) - len(labels)} of {len(documents)} documents have no label. Set label_column=, and leave "
-            "out documents without a label."
-        )
+        advice = "Set label_column=, and leave out documents without a label."
+        raise DataError(f"{len(documents) - len(labels)} of {len(documents)} documents have no label. {advice}")
     return labels
 
 

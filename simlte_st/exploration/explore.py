@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from simlte_st.arguments import Count, Plural, PositiveShare, Seed, check_arguments
 from simlte_st.errors import ConfigurationError

@@ -169,10 +169,8 @@ def _load(path: str | os.PathLike[str]) -> PreTrainedModel:
 def _check(config: PreTrainedConfig) -> None:
     """Reject unsupported encoders."""
     if config.model_type not in _FAMILIES:
-        raise ModelError(
-            f"A model of type {config.model_type!r} cannot be converted to a Longformer. Supported types, all with "
-            f"absolute positions: {', '.join(_FAMILIES)}."
-        )
+        families = f"Supported types, all with absolute positions: {', '.join(_FAMILIES)}."
+        raise ModelError(f"A model of type {config.model_type!r} cannot be converted to a Longformer. {families}")
     width = getattr(config, "embedding_size", config.hidden_size)
     if width != config.hidden_size:
         raise ModelError(f"Cannot convert: embedding_size={width} differs from hidden_size={config.hidden_size}.")

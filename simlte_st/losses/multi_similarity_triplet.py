@@ -42,10 +42,8 @@ class MultiSimilarityTripletLoss(nn.Module):
     def __init__(self, model: SentenceTransformer, margin: NotNegative = 0.2, epsilon: NotNegative = 0.1) -> None:
         super().__init__()
         self.model, self.margin, self.epsilon = model, margin, epsilon
-        miners, losses, distances = (
-            require(f"pytorch_metric_learning.{part}", "ast", "triplet mining")
-            for part in ("miners", "losses", "distances")
-        )
+        names = (f"pytorch_metric_learning.{part}" for part in ("miners", "losses", "distances"))
+        miners, losses, distances = (require(name, "ast", "triplet mining") for name in names)
         self.miner = miners.MultiSimilarityMiner(epsilon)
         self.triplets = losses.TripletMarginLoss(margin, distance=distances.LpDistance(power=2))
 

@@ -76,10 +76,8 @@ def device_pool(model: SentenceTransformer, devices: Sequence[str]) -> Iterator[
         codes = [process.exitcode for process in pool["processes"] if not process.is_alive()]
         if not codes:
             raise
-        raise ModelError(
-            f"An encoding process died with exit code {codes[0]}; {-signal.SIGKILL} usually means out of memory. "
-            "Finished parts are kept, so the run can be resumed."
-        ) from error
+        hint = f"{-signal.SIGKILL} usually means out of memory. Finished parts are kept, so the run can be resumed."
+        raise ModelError(f"An encoding process died with exit code {codes[0]}; {hint}") from error
     finally:
         model.stop_multi_process_pool(pool)
         model.to(home)

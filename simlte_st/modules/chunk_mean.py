@@ -159,10 +159,8 @@ def cut_chunks(starts: Tensor, lengths: Tensor, chunk_length: int, prefix: int =
             chunks += [Chunk(document, tokens, 0, length)] if length else []
             continue
         if room <= 0:
-            raise ConfigurationError(
-                f"A prompt of {prefix - 1} tokens leaves no room in {chunk_length}-token chunks: use longer chunks or "
-                "a shorter prompt."
-            )
+            problem = f"A prompt of {prefix - 1} tokens leaves no room in {chunk_length}-token chunks"
+            raise ConfigurationError(f"{problem}: use longer chunks or a shorter prompt.")
         stretches = tokens[prefix:-1].split(room)
         for number, stretch in enumerate(stretches):
             chunk = torch.cat([tokens[:prefix], stretch, tokens[-1:]])

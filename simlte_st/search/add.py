@@ -92,10 +92,8 @@ class IndexReport:
             lines.append(self.truncation.summary())
         if self.misfits:
             columns = ", ".join(f"{name} ({count:,})" for name, count in self.misfits.items())
-            lines.append(
-                f"dropped values that are binary, do not fit their column's type, or exceed {MAX_COLUMNS} "
-                f"columns: {columns}. Choose the columns with columns=."
-            )
+            reasons = f"are binary, do not fit their column's type, or exceed {MAX_COLUMNS} columns"
+            lines.append(f"dropped values that {reasons}: {columns}. Choose the columns with columns=.")
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:

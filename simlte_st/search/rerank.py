@@ -153,10 +153,8 @@ class _PairScores:
 
     def __init__(self, model: CrossEncoder, name: str) -> None:
         if model.num_labels != 1:
-            raise ModelError(
-                f"rerank={name!r}: this cross-encoder has {model.num_labels} labels. Name one that gives each pair of "
-                "texts a single score."
-            )
+            advice = "Name one that gives each pair of texts a single score."
+            raise ModelError(f"rerank={name!r}: this cross-encoder has {model.num_labels} labels. {advice}")
         self._model = model
 
     def __call__(self, query: Query, passages: Sequence[str]) -> NDArray[np.float32]:

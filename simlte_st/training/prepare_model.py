@@ -123,10 +123,10 @@ def prepare_model(
     preset = replace(preset or preset_for(base_model), **changes)
     for name in ONLY_ENCODERS if static else ():
         if (setting := getattr(preset, name)) not in (getattr(get_preset(STATIC_PRESET), name), "base"):
-            raise ConfigurationError(
-                f"{name}={setting!r} does not apply to a static model (preset {STATIC_PRESET!r}). Train an encoder "
-                "with static=False."
+            problem = (
+                f"does not apply to a static model (preset {STATIC_PRESET!r}). Train an encoder with static=False."
             )
+            raise ConfigurationError(f"{name}={setting!r} {problem}")
     if preset.batch_size % world():
         raise ConfigurationError(f"batch_size={preset.batch_size} must be divisible by the {world()} processes.")
     head = reads = None

@@ -320,10 +320,8 @@ class StreamedViews:
         for document, epoch in (self.stream[int(row)] for row in batch["row"]):
             pair = draw_views(self._segment(document), self._view, seed=self._seed, epoch=epoch, budget=self._budget)
             if pair is None:
-                raise DataError(
-                    f"{self._view!r} accepts the beginning of {document.id!r} but not the whole document: a "
-                    "stream needs a view that also accepts any longer document."
-                )
+                problem = f"{self._view!r} accepts the beginning of {document.id!r} but not the whole document"
+                raise DataError(f"{problem}: a stream needs a view that also accepts any longer document.")
             views["anchor"].append(pair.anchor)
             views["positive"].append(pair.positive)
         return views
