@@ -82,7 +82,7 @@ class Reranker:
         scores = iter(self._score(query, [*chain(*selected)]).tolist())
         best = [max((next(scores), passage) for passage in passages) for passages in selected]
         totals = z_scores(np.array([match.score for match in candidates]))
-        totals = totals + weight * z_scores(np.array([score for score, _ in best]))
+        totals += weight * z_scores(np.array([score for score, _ in best]))
         reranked = []
         for match, total, (score, passage) in zip(candidates, totals.tolist(), best, strict=True):
             is_whole = len(passage.split()) == len(texts[match.id].split())
