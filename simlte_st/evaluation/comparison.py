@@ -103,6 +103,7 @@ def compare_halves(
     words = TfidfScores([*anchors, *positives])
     ranks = measures.result_from_ranks(measures.ranks_of_halves(words), seed)
     results = {TFIDF: HalvesComparison(measures.agreement_of_scores(words, seed=seed), ranks)}
+    neighbours = measures.neighbours_by_words(anchors, positives)
     for name, model in models.items():
         vectors = encode_texts(
             model, [*anchors, *positives], documents=len(anchors), batch_size=batch_size, show_progress_bar=progress,
@@ -112,7 +113,7 @@ def compare_halves(
         results[name] = HalvesComparison(
             measures.structure_agreement(first, second, seed=seed),
             measures.split_half_retrieval(first, second, seed=seed),
-            measures.words_agreement(first, second, measures.neighbours_by_words(anchors, positives), seed=seed),
+            measures.words_agreement(first, second, neighbours, seed=seed),
             readable_length(model),
             measures.similarity_agreement(first, second, seed=seed) if is_static(model) else None,
         )

@@ -73,9 +73,8 @@ class SimlteLongformerConfig(LongformerConfig):
             return [self.attention_window] * self.num_hidden_layers
         windows = list(self.attention_window)
         if len(windows) != self.num_hidden_layers:
-            raise ConfigurationError(
-                f"attention_window has {len(windows)} sizes for {self.num_hidden_layers} layers: give one per layer."
-            )
+            problem = f"attention_window has {len(windows)} sizes for {self.num_hidden_layers} layers"
+            raise ConfigurationError(f"{problem}: give one per layer.")
         return windows
 
     @property

@@ -51,10 +51,8 @@ class MultiSimilarityTripletLoss(nn.Module):
         """Return the loss, a scalar. If no triplet is mined, the loss and its gradient are 0."""
         columns = list(sentence_features)
         if labels is None or len(columns) != 2:
-            raise DataError(
-                "MultiSimilarityTripletLoss needs posts, articles and a 'label' column with the article's number; got "
-                f"{len(columns)} text columns and {'no ' * (labels is None)}labels."
-            )
+            problem = "MultiSimilarityTripletLoss needs posts, articles and a 'label' column with the article's number"
+            raise DataError(f"{problem}; got {len(columns)} text columns and {'no ' * (labels is None)}labels.")
         posts, articles = (self.model(features)["sentence_embedding"].float() for features in columns)
         return self.compute_loss_from_embeddings(posts, articles, labels)
 
