@@ -294,8 +294,7 @@ def mask_without_prompt(mask: Tensor, prompt_length: int | Tensor) -> Tensor:
     """Mask the prompt tokens, as ``Pooling`` does with ``include_prompt=False``."""
     from sentence_transformers.sentence_transformer.modules import Pooling
 
-    length = int(torch.as_tensor(prompt_length).flatten()[0])
-    return cast("Tensor", Pooling._exclude_prompt_from_mask(mask, length))
+    return cast("Tensor", Pooling._exclude_prompt_from_mask(mask, int(torch.as_tensor(prompt_length).flatten()[0])))
 
 
 def mini_batch_ranges(features: Features, size: int, tokens: int | None) -> list[tuple[int, int]]:
@@ -313,7 +312,7 @@ class LossWrapper(NamedTuple):
     decorators: list[tuple[torch.nn.Module, Any]]
 
     @contextmanager
-    def removed(self) -> Iterator[None]:
+    def without_wrapper(self) -> Iterator[None]:
         """Restore the model's own forward inside the block."""
         for module, decorator in self.decorators:
             while hasattr(decorator, "fn"):

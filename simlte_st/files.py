@@ -97,9 +97,7 @@ def hold(folder: Path) -> FileLock:
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        raise ConfigurationError(
-            f"Another process is already working in {folder}: wait for it, or choose another output."
-        ) from None
+        raise ConfigurationError(f"A process is already working in {folder}: wait, or choose another output.") from None
     return lock
 
 
@@ -180,9 +178,8 @@ def check_free(target: Path, overwrite: bool, marker: str = MODEL_FILE) -> None:
         return
     check_new(target, overwrite)
     if not os.path.isfile(target / marker):
-        raise ConfigurationError(
-            f"{target} is not a model (no {marker}), so it is not overwritten. Choose another output, or delete it."
-        )
+        advice = "Choose another output, or delete it."
+        raise ConfigurationError(f"{target} is not a model (no {marker}), so it is not overwritten. {advice}")
 
 
 def standard_input() -> BinaryIO:

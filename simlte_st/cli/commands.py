@@ -191,8 +191,7 @@ def run_explore(options: Options, model_or_index: str, /, *source: str, output: 
         simlte explore articles.index --topics 20 --output corpus.html
     """
     options.refuse_others(run_explore, explore, *([read_documents] if source else []))  # an index is not read
-    reader = options.read(*source) if source else None
-    report = explore(model_or_index, reader, **options.of(explore))
+    report = explore(model_or_index, options.read(*source) if source else None, **options.of(explore))
     return Result(report.summary(), report.to_dict(), reading=report.reading)
 
 
@@ -242,22 +241,20 @@ def run_convert(
     options.refuse_others(function, *([read_documents] if with_lsa or (static and teach) else []), parameters=names)
     check_model(base)
     values: dict[str, object] = {"base": base, "output": output}
-    notes = []
+    sources = (teach if static else lsa) or ()
+    reader = options.read(*sources) if sources else None
     if static:
-        reader = options.read(*teach) if teach else None
         table = to_static(base, output, **{**options.of(to_static), "teach": reader})
         values |= {"tokens": table.tokens, "embedding_dimension": table.dimension}
         text = f"{output} has {table.tokens:,} token vectors of {table.dimension} dimensions and reads whole texts."
-        notes = [reader.report.summary()] if reader else []
-    elif lsa:
-        reader = options.read(*lsa)
+    elif reader:
         appended = append_lsa(base, reader, output, **options.of(append_lsa))
         values |= {"dimension": appended.dimension, "embedding_dimension": appended.embedding_dimension}
         text = f"{output} is {base} with {appended.dimension} dimensions of latent semantic analysis."
-        notes = [reader.report.summary()]
     else:
         convert_base(base, output, **options.of(convert_base))
         text = f"{output} is {base}, converted to read long documents."
+    notes = [reader.report.summary()] if reader else []
     return Result(f"{text}\nUse it:\n\n{usage_example(output)}", values, notes)
 
 

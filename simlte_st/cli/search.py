@@ -104,8 +104,7 @@ def run_index(
     reader = options.read(*source)
     check_apart(reader, Path(output))
     create = {**options.of(Index.create), "device": Engine(**options.of(Engine)).loading_device}
-    index = Index.create(output, model, exist_ok=True, **create)
-    report = index.add(reader, **options.of(Index.add))
+    report = Index.create(output, model, exist_ok=True, **create).add(reader, **options.of(Index.add))
     failed = report.kept or report.misfits or not options.get("quiet")
     return Result(report.summary() if failed else "", {"index": output, **report.to_dict()}, reading=report.reading)
 

@@ -37,8 +37,7 @@ class LongformerSelfAttention(nn.Module):
         super().__init__()
         if hidden_size % heads:
             raise ConfigurationError(f"hidden_size={hidden_size} must be a multiple of num_attention_heads={heads}.")
-        self.heads = heads
-        self.window = window
+        self.heads, self.window = heads, window
         self.dropout = nn.Dropout(dropout)  # a module, as in BERT, so that tools can turn it off
         self.query = nn.Linear(hidden_size, hidden_size)
         self.key = nn.Linear(hidden_size, hidden_size)
@@ -200,8 +199,7 @@ def _softmax(scores: Tensor, dropout: float) -> Tensor:
 def _single_bucket(packing: Packing, dtype: torch.dtype) -> list[_Bucket]:
     """Treat all documents as one, with a mask that confines each global token to its document."""
     slots = packing.global_slots
-    visible = (packing.document == packing.document[slots][:, None]) & packing.valid
-    bias = attention_bias(visible, dtype)[None]
+    bias = attention_bias((packing.document == packing.document[slots][:, None]) & packing.valid, dtype)[None]
     return [_Bucket(0, 1, packing.slots, len(slots), bias=bias, query_rows=slice(None))]
 
 

@@ -73,9 +73,8 @@ class SimlteLongformerConfig(LongformerConfig):
             return [self.attention_window] * self.num_hidden_layers
         windows = list(self.attention_window)
         if len(windows) != self.num_hidden_layers:
-            raise ConfigurationError(
-                f"attention_window has {len(windows)} sizes for {self.num_hidden_layers} layers: give one per layer."
-            )
+            problem = f"attention_window has {len(windows)} sizes for {self.num_hidden_layers} layers"
+            raise ConfigurationError(f"{problem}: give one per layer.")
         return windows
 
     @property
@@ -96,11 +95,10 @@ class LongformerEmbeddings(nn.Module):
         assert config.pad_token_id is not None  # checked by the configuration
         # Read by compat.readable_tokens: positions begin at padding_idx + 1.
         self.padding_idx: int = config.pad_token_id
-        self.word_embeddings = nn.Embedding(config.vocab_size, config.hidden_size, padding_idx=self.padding_idx)
+        positions, size = config.max_position_embeddings, config.hidden_size
+        self.word_embeddings = nn.Embedding(config.vocab_size, size, padding_idx=self.padding_idx)
         self.token_type_embeddings = nn.Embedding(config.type_vocab_size, config.hidden_size)
-        self.position_embeddings = nn.Embedding(
-            config.max_position_embeddings, config.hidden_size, padding_idx=self.padding_idx
-        )
+        self.position_embeddings = nn.Embedding(positions, size, padding_idx=self.padding_idx)
         self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
@@ -117,9 +115,8 @@ class LongformerAttention(nn.Module):
 
     def __init__(self, config: SimlteLongformerConfig, window: int) -> None:
         super().__init__()
-        self.self = LongformerSelfAttention(
-            config.hidden_size, config.num_attention_heads, window, config.attention_probs_dropout_prob
-        )
+        heads, dropout = config.num_attention_heads, config.attention_probs_dropout_prob
+        self.self = LongformerSelfAttention(config.hidden_size, heads, window, dropout)
         self.output = stock.LongformerSelfOutput(config)
 
     def forward(self, hidden: Tensor, packing: Packing) -> Tensor:
@@ -215,8 +212,7 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
 
     def __init__(self, config: SimlteLongformerConfig, add_pooling_layer: bool = True) -> None:
         super().__init__(config)
-        self.embeddings = LongformerEmbeddings(config)
-        self.encoder = LongformerEncoder(config)
+        self.embeddings, self.encoder = LongformerEmbeddings(config), LongformerEncoder(config)
         self.pooler = stock.LongformerPooler(config) if add_pooling_layer else None
         self.post_init()  # type: ignore[no-untyped-call]
 

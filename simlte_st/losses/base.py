@@ -122,10 +122,8 @@ class LossStateMixin(nn.Module):
         """Restore the state returned by :meth:`extra_state` in place."""
         names = sorted(self.extra_state())
         if names != sorted(state):
-            raise ConfigurationError(
-                f"The checkpoint's loss has the parameters {sorted(state)}, but this loss has {names}: resume with the "
-                "same loss and settings as the original run."
-            )
+            problem = f"The checkpoint's loss has the parameters {sorted(state)}, but this loss has {names}"
+            raise ConfigurationError(f"{problem}: resume with the same loss and settings as the original run.")
         self.load_state_dict(state, strict=False)  # not strict: the model's own parameters are absent
 
     def set_head_precision(self, bf16: bool) -> None:
@@ -159,9 +157,7 @@ class BatchMetrics:
     @torch.no_grad()
     def update(self, embeddings: list[Tensor]) -> None:
         """Add one batch."""
-        anchor, positive = (
-            functional.normalize(column[:_MAX_ROWS].detach().float(), dim=1) for column in embeddings[:2]
-        )
+        anchor, positive = (functional.normalize(view[:_MAX_ROWS].detach().float(), dim=1) for view in embeddings[:2])
         metrics = {"alignment": (anchor - positive).square().sum(dim=1).mean()}
         if len(anchor) > 1:
             different = ~torch.eye(len(anchor), dtype=torch.bool, device=anchor.device)

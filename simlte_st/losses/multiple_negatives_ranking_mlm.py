@@ -81,7 +81,7 @@ class MLMLossMixin(base.LossStateMixin):
             contrastive = super().forward(originals, labels)  # the wrapper passes states in these dictionaries
             mlm = torch.zeros_like(contrastive)
             if wrapper.first_pass:  # of several over a batch
-                with wrapper.removed():
+                with wrapper.without_wrapper():
                     mlm = self.mlm_term(base.encode_columns(self.model, self.mask_columns(columns)))
             return base.LossTerms(contrastive=contrastive, mlm=mlm)
         contrastive, mlm = self.compute_terms(columns, self.mask_columns(columns), labels)
@@ -113,9 +113,7 @@ class MLMLossMixin(base.LossStateMixin):
 
     def mean_count(self, count: int) -> float:
         """Return the number of masked tokens, averaged over processes and at least 1."""
-        if torch.is_grad_enabled():
-            return max(1.0, mean_over_processes(count, self.model.device))
-        return max(1.0, count)
+        return max(1.0, mean_over_processes(count, self.model.device) if torch.is_grad_enabled() else count)
 
     def summed_mlm_loss(self, outputs: list[tuple[Features, Tensor | None]]) -> tuple[Tensor, int]:
         """Return the summed cross-entropy and the number of masked tokens over several passes."""

@@ -69,10 +69,8 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
                 "use the loss without caching and a smaller batch size."
             )
         if any(getattr(module, "mlm_input", "") == "shared" and getattr(module, "mlm_weight", 0) for module in modules):
-            raise ConfigurationError(
-                "ReconstructionLoss needs unmasked texts, but with mlm_input='shared' the model reads only masked "
-                "texts: use mlm_input='separate'."
-            )
+            problem = "ReconstructionLoss needs unmasked texts, but with mlm_input='shared' the model reads only masked"
+            raise ConfigurationError(f"{problem} texts: use mlm_input='separate'.")
         self.loss, self.model = loss, _current_model(loss)
         self.weight, self.chunk_size = weight, chunk_size
         encoder = get_encoder(self.model)

@@ -159,10 +159,8 @@ def _write_encoder(
     first: Any = model[0]
     kind = first.config.model_type if type(first) is Transformer else type(first).__name__
     if type(first) is not Transformer or kind in ("longformer", "simlte_longformer"):
-        raise ModelError(
-            f"The model {name!r} begins with {kind}, which cannot be exported: only stock encoders such as BERT can. "
-            "Use it with sentence-transformers."
-        )
+        advice = "only stock encoders such as BERT can. Use it with sentence-transformers."
+        raise ModelError(f"The model {name!r} begins with {kind}, which cannot be exported: {advice}")
     tokenizer = _save_tokenizer(model, name, path)
     settings = {
         "dimension": model.get_embedding_dimension(),
@@ -179,10 +177,8 @@ def _write_encoder(
     vectors, expected = _encode_with_both(path, model, texts)
     error = float((np.linalg.norm(vectors - expected, axis=1) / np.linalg.norm(expected, axis=1)).max())
     if not error <= TOLERANCE:
-        raise ModelError(
-            f"The model {name!r} cannot be exported: its graph computes different vectors (relative difference "
-            f"{error:.1e}). One of the model's modules branches on its input."
-        )
+        problem = f"its graph computes different vectors (relative difference {error:.1e})"
+        raise ModelError(f"{name!r} cannot be exported: {problem}. One of the model's modules branches on its input.")
     if dtype == "int8":
         _quantise(path / GRAPH_FILE)
         vectors, expected = _encode_with_both(path, model, texts)

@@ -214,9 +214,7 @@ def adapt_encoder(model: SentenceTransformer) -> None:
 def check_encodes(model: SentenceTransformer, name: str) -> None:
     """Check that a model can encode batches of documents."""
     if not isinstance(model[0], (Transformer, StaticEmbedding)):
-        raise ModelError(
-            f"The model {name!r} begins with {type(model[0]).__name__}, not with a Transformer or a StaticEmbedding."
-        )
+        raise ModelError(f"{name!r} begins with {type(model[0]).__name__}, not a Transformer or StaticEmbedding.")
     if is_static(model):
         return
     if model.tokenizer.pad_token_id is None:

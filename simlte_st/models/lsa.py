@@ -185,8 +185,7 @@ def fold(model: SentenceTransformer, words: NDArray[np.float32], counts: csr_arr
     scale = np.float32(np.sqrt(share / (1 - share)) * table_norm / max(words_norm, 1e-12))
     extended = np.concatenate([table, scale * words], axis=1)
     present = extended[frequencies > 0]
-    scatter = (present.T * frequencies[frequencies > 0]) @ present
-    directions = np.linalg.eigh(scatter)[1][:, ::-1][:, : table.shape[1]]
+    directions = np.linalg.eigh((present.T * frequencies[frequencies > 0]) @ present)[1][:, ::-1][:, : table.shape[1]]
     rows = torch.from_numpy(np.ascontiguousarray(extended @ directions, dtype=np.float32))
     model[0] = StaticEmbedding(model.tokenizer, embedding_weights=rows).to(model.device)
     if len(model) == 1:

@@ -46,6 +46,5 @@ def find_overflow(model: SentenceTransformer, texts: Sequence[str] = ()) -> str:
 def check_vectors(model: SentenceTransformer, name: str) -> None:
     """Raise a ModelError if a model, made from the model ``name``, is damaged; call this before saving."""
     if problem := find_overflow(model):
-        raise ModelError(
-            f"No model was saved: with {name!r}, {problem}. It is damaged, or its training diverged: use another model."
-        )
+        advice = "It is damaged, or its training diverged: use another model."
+        raise ModelError(f"No model was saved: with {name!r}, {problem}. {advice}")

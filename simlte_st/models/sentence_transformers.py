@@ -84,10 +84,8 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
         limit = readable_tokens(self)
         if value is not None and limit is not None and value > limit:
             name = Truncation.of(self).model or "MODEL"
-            raise ConfigurationError(
-                f"max_seq_length={value}: the model has positions for {limit} tokens. To read more, convert it: "
-                f"simlte convert {name} --output LONGER"
-            )
+            advice = f"To read more, convert it: simlte convert {name} --output LONGER"
+            raise ConfigurationError(f"max_seq_length={value}: the model has positions for {limit} tokens. {advice}")
         length = VERY_LARGE_INTEGER if value is None else value
         sentence_transformers.SentenceTransformer.max_seq_length.fset(self, length)  # type: ignore[attr-defined]
 

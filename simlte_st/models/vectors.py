@@ -103,8 +103,7 @@ class TokenVectors:
         """Load a model; return None if it has other modules, or files in another format."""
         try:
             modules, settings = read_json(folder / MODEL_FILE), read_model_settings(folder)
-            kinds = [_KIND.fullmatch(module["type"]) for module in modules]
-            names = [kind[1] if kind else "" for kind in kinds]
+            names = [kind[1] if kind else "" for kind in [_KIND.fullmatch(module["type"]) for module in modules]]
             plain = names in (["StaticEmbedding"], ["StaticEmbedding", "Normalize"])
             cosine = settings.get("similarity_fn_name") in (None, "cosine")
             if not (plain and cosine) or modules[0]["path"] not in ("", "."):

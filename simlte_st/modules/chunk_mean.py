@@ -71,10 +71,8 @@ class ChunkMean(Transformer):
         **options: Any,
     ) -> None:
         super().__init__(model_name_or_path, **options)
-        self.chunk_length = chunk_length
-        self.pooling_mode = pooling_mode
-        self.include_prompt = include_prompt
-        self.normalize_chunks = normalize_chunks
+        self.chunk_length, self.pooling_mode = chunk_length, pooling_mode
+        self.include_prompt, self.normalize_chunks = include_prompt, normalize_chunks
 
     def __call__(self, features: Features, **kwargs: Any) -> Features:
         """Call :meth:`forward`, or AdaptiveLayerLoss's replacement for it, which selects the states of a layer."""
@@ -111,8 +109,7 @@ class ChunkMean(Transformer):
                 embeddings, states = layers.setdefault(number, ([], []))
                 embedding: Tensor = pooling({**outputs, "token_embeddings": tokens})["sentence_embedding"]
                 embeddings.append(functional.normalize(embedding, dim=1) if self.normalize_chunks else embedding)
-                rows = zip(tokens.unbind(), part, strict=True)
-                states += [row[chunk.begin : chunk.end] for row, chunk in rows]
+                states += [row[chunk.begin : chunk.end] for row, chunk in zip(tokens.unbind(), part, strict=True)]
         document = torch.tensor([chunk.document for chunk in chunks])
         tokens = torch.tensor([max(1, len(chunk.places) - prefix - 1) for chunk in chunks]).float()
         weight = tokens / torch.zeros(len(lengths)).index_add(0, document, tokens)[document]
@@ -162,10 +159,8 @@ def cut_chunks(starts: Tensor, lengths: Tensor, chunk_length: int, prefix: int =
             chunks += [Chunk(document, tokens, 0, length)] if length else []
             continue
         if room <= 0:
-            raise ConfigurationError(
-                f"A prompt of {prefix - 1} tokens leaves no room in {chunk_length}-token chunks: use longer chunks or "
-                "a shorter prompt."
-            )
+            problem = f"A prompt of {prefix - 1} tokens leaves no room in {chunk_length}-token chunks"
+            raise ConfigurationError(f"{problem}: use longer chunks or a shorter prompt.")
         stretches = tokens[prefix:-1].split(room)
         for number, stretch in enumerate(stretches):
             chunk = torch.cat([tokens[:prefix], stretch, tokens[-1:]])

@@ -46,8 +46,7 @@ class Page:
         self.name, self.reranker = Path(folder).resolve().name, rerank
         self.index, self.turn = open_index(folder, model, rerank)
         self.columns = self.index.columns
-        self.titles = title_column(self.columns)
-        self.state = st.session_state
+        self.titles, self.state = title_column(self.columns), st.session_state
 
     def draw(self) -> None:
         """Show the page."""

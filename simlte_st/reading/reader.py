@@ -148,10 +148,9 @@ class DocumentReader:
 
     def _check_unread(self) -> None:
         if self._source.once and self._started:
-            raise DataError(
-                f"{self._source.name} is an iterator, which can only be read once and already has been. Pass a list, a "
-                "datasets.IterableDataset, or another iterable that can be read again."
-            )
+            advice = "Pass a list, a datasets.IterableDataset, or another iterable that can be read again."
+            problem = "is an iterator, which can only be read once and already has been."
+            raise DataError(f"{self._source.name} {problem} {advice}")
 
     def check(self, label: str | None = None) -> None:
         """Read files up to the first document, with a label column, to raise errors early."""

@@ -41,7 +41,7 @@ def find_codec(label: str) -> str | None:
     encoding = webencodings.lookup(label)
     if encoding is None or encoding.name in ("replacement", "x-user-defined"):
         return label if is_encoding(label) else None
-    return _WIDER_CODECS.get(encoding.name, encoding.codec_info.name)
+    return str(_WIDER_CODECS.get(encoding.name, encoding.codec_info.name))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -90,10 +90,8 @@ def choose_columns(reading: Reading, table: Table) -> Columns:
     listing = ", ".join([*columns, *table.folders]) or "none"
     for option, name in reading.named_columns().items():
         if table.find_column(name) not in columns and not (option == "label_column" and name in table.folders):
-            raise DataError(
-                f"{table.name} has no column {name!r}.{did_you_mean(name, columns)} Its columns are: {listing}. "
-                f"Pass one of them as {option}=."
-            )
+            advice = f"Its columns are: {listing}. Pass one of them as {option}=."
+            raise DataError(f"{table.name} has no column {name!r}.{did_you_mean(name, columns)} {advice}")
     named, label = reading.text_column, reading.label_column
     id_column = reading.id_column or first_match(ID_COLUMNS, [column for column in columns if column != named])
     strings = [column for column in columns if column in (table.strings or ())]

@@ -153,8 +153,8 @@ def read_markdown(path: Path, reading: Reading) -> Content:
     """
     text = _EMBEDDED.sub("", read_text(path, reading))
     match = _FRONT_MATTER.match(text, 0, _MAX_FRONT_MATTER)
-    found = _TITLE.search((match and match[1]) or "")
-    title, text = found[2].strip() if found else "", text[match.end() :].lstrip("\n") if match else text
+    field = _TITLE.search((match and match[1]) or "")
+    title, text = field[2].strip() if field else "", text[match.end() :].lstrip("\n") if match else text
     return Content(text if title in text else f"{title}\n\n{text}", {"title": title} if title else {})
 
 

@@ -55,9 +55,7 @@ class Criteria:
         if self.top_k is None and self.threshold is None:
             self.top_k = TOP_K
         if self.threshold is not None and self.mode == "text":
-            raise ConfigurationError(
-                f"threshold={self.threshold} is a minimum cosine, but mode='text' does not compare vectors."
-            )
+            raise ConfigurationError(f"threshold={self.threshold} is a cosine; mode='text' does not compare vectors.")
 
     @property
     def with_vectors(self) -> bool:

@@ -232,10 +232,11 @@ class Index:
         placement = Engine(device, engine, actors, address)
         reader = read_documents(source).with_options(metadata=True)
         placement.check_devices()
-        progress_kept = keeping(
-            lambda: f"{self.folder} has {format_count(len(self), 'document')}: run it again to add the rest."
-        )
-        with self._write() as store, progress_kept:
+        hint = "run it again to add the rest."
+        with (
+            self._write() as store,
+            keeping(lambda: f"{self.folder} has {format_count(len(self), 'document')}: {hint}"),
+        ):
             return IndexWriter(
                 store, self.encoder, self._settings, reader, engine=placement, batch_size=batch_size, columns=columns,
                 sync=sync, progress=progress,

@@ -22,7 +22,6 @@ from mcp.types import ToolAnnotations
 from simlte_st import __version__
 from simlte_st.errors import DataError, SimlteError, format_count
 from simlte_st.models.names import RerankerSource
-from simlte_st.reading.document import document_title, title_column
 from simlte_st.search.hits import Hit, shorten
 from simlte_st.search.index import Index
 
@@ -82,7 +81,7 @@ class IndexTools:
                 start = max(0, _find(passage, text, id) - EXCERPT // 4)
             end = min(len(text), start + EXCERPT)
             place = {"start": start, "end": end, "length": len(text), "text": text[start:end]}
-            return {"id": id, **place, "metadata": _bounded(document.metadata or {})}
+            return {"id": id, **place, "metadata": _brief_values(document.metadata or {})}
 
     def similar(self, id: str, top_k: HitCount = 10, where: str | None = None) -> list[dict[str, Any]]:
         """Find the documents most similar to a document, best first.
@@ -106,11 +105,10 @@ class IndexTools:
                 raise ToolError(str(error)) from error
 
     def _hit(self, hit: Hit) -> dict[str, Any]:
-        title = document_title(hit.metadata.get(title_column(self._index.columns) or ""), hit.beginning)
         passage = shorten(hit.passage or hit.beginning, PASSAGE)
         scores = {"score": hit.score, "cosine": hit.cosine, "bm25": hit.bm25, "reranked": hit.reranked}
         scores = {name: round(score, 4) for name, score in scores.items() if score is not None}
-        return {"id": hit.id, "title": title, "passage": passage, **scores, "metadata": _bounded(hit.metadata)}
+        return {"id": hit.id, "title": hit.title, "passage": passage, **scores, "metadata": _brief_values(hit.metadata)}
 
 
 def _find(passage: str, text: str, doc_id: str) -> int:
@@ -121,24 +119,22 @@ def _find(passage: str, text: str, doc_id: str) -> int:
     return match.start()
 
 
-def _bounded(metadata: Mapping[str, Any]) -> dict[str, Any]:
+def _brief_values(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return the first columns that have values; dates and long values as short texts."""
 
     def short(value: object) -> object:
         is_number = isinstance(value, (int, float)) and isfinite(value)  # JSON has no NaN or infinity
         return value if is_number else shorten(str(value), VALUE)
 
-    values = ((name, short(value)) for name, value in metadata.items() if value is not None)
-    return dict(islice(values, COLUMNS))
+    return dict(islice(((name, short(value)) for name, value in metadata.items() if value is not None), COLUMNS))
 
 
 def make_server(index: Index, reranker: RerankerSource | None = None) -> MCPServer:
     """Return an MCP server with the tools for an index."""
     columns = ", ".join(islice(index.columns, COLUMNS)) or "none"
     about = f"{format_count(len(index), 'document')} to search, read and compare. Metadata columns: {columns}."
-    server = MCPServer(
-        f"simlte: {index.folder.resolve().name}", instructions=about, version=__version__, log_level="WARNING"
-    )
+    name = f"simlte: {index.folder.resolve().name}"
+    server = MCPServer(name, instructions=about, version=__version__, log_level="WARNING")
     tools, hints = IndexTools(index, reranker), ToolAnnotations(read_only_hint=True, open_world_hint=False)
     for tool in (tools.search, tools.read, tools.similar):
         server.add_tool(tool, description=inspect.getdoc(tool), annotations=hints)

@@ -82,7 +82,7 @@ class Reranker:
         scores = iter(self._score(query, [*chain(*selected)]).tolist())
         best = [max((next(scores), passage) for passage in passages) for passages in selected]
         totals = z_scores(np.array([match.score for match in candidates]))
-        totals = totals + weight * z_scores(np.array([score for score, _ in best]))
+        totals += weight * z_scores(np.array([score for score, _ in best]))
         reranked = []
         for match, total, (score, passage) in zip(candidates, totals.tolist(), best, strict=True):
             is_whole = len(passage.split()) == len(texts[match.id].split())
@@ -153,10 +153,8 @@ class _PairScores:
 
     def __init__(self, model: CrossEncoder, name: str) -> None:
         if model.num_labels != 1:
-            raise ModelError(
-                f"rerank={name!r}: this cross-encoder has {model.num_labels} labels. Name one that gives each pair of "
-                "texts a single score."
-            )
+            advice = "Name one that gives each pair of texts a single score."
+            raise ModelError(f"rerank={name!r}: this cross-encoder has {model.num_labels} labels. {advice}")
         self._model = model
 
     def __call__(self, query: Query, passages: Sequence[str]) -> NDArray[np.float32]:

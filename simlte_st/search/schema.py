@@ -147,9 +147,7 @@ class Metadata:
                 elif self.types.get(name) == pa.int64():
                     pair = _fit(value, pa.int64()) is not None, _fit(value, pa.float64()) is not None
                     fits.setdefault(name, set()).add(pair)
-        self.fractional = [
-            name for name, pairs in fits.items() if (False, True) in pairs and (True, False) not in pairs
-        ]
+        self.fractional = [name for name, seen in fits.items() if (False, True) in seen and (True, False) not in seen]
         by_frequency = sorted(first_values, key=lambda name: -len(first_values[name]))
         names = {*by_frequency[: MAX_COLUMNS - len(self.types)]}
         fields = [pa.field(name, _infer_type(values)) for name, values in first_values.items() if name in names]
@@ -325,9 +323,7 @@ def _compare_moments(column: str, operator: str, literal: str, kind: pa.DataType
     text = literal[literal.index("'") + 1 : -1]
     moment = read_moment(text)
     if moment is None:
-        raise ConfigurationError(
-            f"The filter compares {column} with {text!r}, which is not a date or time such as '2024-01-15T10:30'."
-        )
+        raise ConfigurationError(f"The filter compares {column} with {text!r}: write {describe_notation(kind)}.")
     if pa.types.is_date(kind):
         day = moment.date() if isinstance(moment, datetime) else moment
         return f"{column} {operator} date '{day.isoformat()}'"

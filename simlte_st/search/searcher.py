@@ -95,9 +95,7 @@ class Searcher:
         near = [by_lower[name] for name in get_close_matches(text.lower(), by_lower, _NEAR_IDS, _NEAR)]
         if near or (text.isascii() and len(text.split()) <= 1):
             hint = f"Ids like it: {', '.join(map(repr, near))}. " if near else "A text needs several words. "
-            raise DataError(
-                f"{text!r} is neither an id in the index nor a file. {hint}To search for words, use simlte search."
-            )
+            raise DataError(f"{text!r} is neither an id in the index nor a file. {hint}For words, use simlte search.")
         return [Document("", text)]
 
     def document_queries(self, groups: Sequence[Sequence[Document]]) -> list[Query]:
@@ -181,8 +179,7 @@ class Searcher:
 
         Both are standardised over the passages.
         """
-        weights = _word_weights(query, self._counts.rareness)
-        lower = map(str.lower, passages)
+        weights, lower = _word_weights(query, self._counts.rareness), map(str.lower, passages)
         scores = z_scores(np.array([sum(weights[word] for word in weights if word in text) for text in lower]))
         if query.vector is None or self.get_encoder().quick is None:  # encoding all passages would take seconds
             return scores

@@ -83,8 +83,7 @@ def store_errors(folder: Path, action: Literal["read", "written"]) -> Iterator[N
 
 def _first_line(error: Exception) -> str:
     """Return the first line of a message, without the location in LanceDB's source."""
-    line = next(iter(str(error).splitlines()), type(error).__name__)
-    return re.sub(r",? /\S+\.rs:\d+.*", "", line).rstrip(". ")
+    return re.sub(r",? /\S+\.rs:\d+.*", "", next(iter(str(error).splitlines()), type(error).__name__)).rstrip(". ")
 
 
 def read_index_file(folder: Path, name: str, parse: Callable[[Any], T]) -> T:
@@ -267,8 +266,7 @@ class Store:
         higher limit.
         """
         nearest: list[Nearest] = [{} for _ in vectors]
-        pending = np.arange(len(vectors))
-        total = self.count("true")
+        pending, total = np.arange(len(vectors)), self.count("true")
         limit = max(1, total if top_k is None else top_k)
         is_approximate = top_k is not None and total >= APPROXIMATE_FROM
         probes = probe_count(total, self.count(where), limit) if is_approximate else total

@@ -193,10 +193,8 @@ class DivergenceCallback(TrainerCallback):
 def check_converged(model: SentenceTransformer, texts: Sequence[str], when: str) -> None:
     """Raise ``TrainingDiverged`` if a model's weights, or its embeddings of these and other texts, are not finite."""
     if problem := find_overflow(model, texts):
-        raise TrainingDiverged(
-            f"Training diverged: {when}, {problem}. No model was saved. "
-            "Use a lower learning rate, a longer warmup (warmup=) or float32 (bf16=False)."
-        )
+        advice = "Use a lower learning rate, a longer warmup (warmup=) or float32 (bf16=False)."
+        raise TrainingDiverged(f"Training diverged: {when}, {problem}. No model was saved. {advice}")
 
 
 class InterruptCallback(TrainerCallback):

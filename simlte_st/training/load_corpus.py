@@ -143,9 +143,7 @@ def _read_documents(
     hold_out = HoldOut(held_out, seed=run.seed)
     if isinstance(documents, Shards):
         if setup.preset.steps is None:
-            raise ConfigurationError(
-                "Set max_steps= to train on a stream: its number of documents is unknown, so it has no epochs."
-            )
+            raise ConfigurationError("Set max_steps= to train on a stream: its length is unknown, so it has no epochs.")
         hold_out.share = 0.5 if held_out else 0.0  # half of the first documents
         documents = documents.first(FIRST, shard_order(len(documents.names), run.seed, epoch=0))
     folder = run.folder.corpus

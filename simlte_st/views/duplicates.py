@@ -83,10 +83,8 @@ class DedupeReport:
 
     def summary(self) -> str:
         """Return the report as two sentences."""
-        return (
-            f"{self.copies.summary()}. {format_count(self.kept, 'document')} kept in {self.output}; {self.removed} "
-            "lists each removed document with the one it duplicates."
-        )
+        listing = f"{self.removed} lists each removed document with the one it duplicates."
+        return f"{self.copies.summary()}. {format_count(self.kept, 'document')} kept in {self.output}; {listing}"
 
     def to_dict(self) -> dict[str, object]:
         """Return the report as JSON values."""
