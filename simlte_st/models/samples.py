@@ -34,11 +34,14 @@ def find_overflow(model: SentenceTransformer, texts: Sequence[str] = ()) -> str:
     """
     import torch
 
+    from simlte_st.models.parts import document_prompt
+
     norms = {name: torch.linalg.vector_norm(weight, dtype=torch.float32) for name, weight in model.named_parameters()}
     if names := [name for name, norm in norms.items() if not norm.isfinite()]:
         return f"{len(names)} of the model's {len(norms)} tensors are not finite or overflow ({names[0]}, ...)"
     training = model.training
-    vectors = model.encode([*sample_texts(model)[1:4], *texts], show_progress_bar=False)
+    prompt = document_prompt(model)
+    vectors = model.encode([*sample_texts(model)[1:4], *texts], prompt=prompt, show_progress_bar=False)
     model.train(training)
     return "" if np.isfinite(vectors).all() else "the model's embeddings are not finite"
 

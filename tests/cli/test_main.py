@@ -76,7 +76,7 @@ def test_errors_are_printed_without_traceback(
         (f"{train} --text-column body", "text-column|column"),
         (f"{train} --view crop --p 0.5", "'crop' .*--p.*--least, --most"),
         (f"{train} --resume", "no interrupted run"),
-        (f"evaluate {static_path} --data {folder} --label nothing", "--label"),
+        (f"evaluate {static_path} --data {folder} --label nothing", "no column 'nothing'"),
     ):
         assert main(shlex.split(command)) == 1
         error = capsys.readouterr().err

@@ -130,7 +130,8 @@ def test_hive_folders_are_columns(tmp_path: Path) -> None:
     found = [(one.text, one.metadata) for one in read_documents(sources, metadata=True)]
     assert [one.label for one in read_documents(sources, label_column="year")] == ["2020", "1999", "2020"]
     own = {"year": "2020", "city": "New York"}
-    assert found == [("One.", own), ("Two.", {**own, "year": 1999}), ("Three.", own)]
+    file = {"folder": "year=2020/city=New%20York", "file": "a"}
+    assert found == [("One.", own), ("Two.", {**own, "year": 1999}), ("Three.", {**file, **own})]
 
 
 def make_frame(library: str, rows: dict[str, list[Any]]) -> Any:
