@@ -332,7 +332,7 @@ def find_loss_wrapper(model: torch.nn.Module) -> LossWrapper | None:
     names = {adaptive_layer.ForwardDecorator: "AdaptiveLayerLoss", matryoshka.ForwardDecorator: "MatryoshkaLoss"}
     modules = dict.fromkeys([model, unwrap_compiled(model), unwrap_compiled(getattr(model, "module", model))])
     outer = [(module, decorator) for module in modules if type(decorator := vars(module).get("forward")) in names]
-    chain = [decorator for _, decorator in outer]
+    chain: list[Any] = [decorator for _, decorator in outer]
     for decorator in chain:  # grows: a wrapper may be inside another
         chain += [decorator.fn] if type(decorator.fn) in names else []
     if not chain:

@@ -92,7 +92,8 @@ class Bench:
         self.labels = [str(document.label) for document in documents]
         self.labelled_rows = None if probe is None else divide_labelled(documents, probe, seed)
         if self.labelled_rows is not None:
-            splits.warn_of_classes(*([self.labels[row] for row in rows] for rows in self.labelled_rows), SHOTS)
+            train, test = ([self.labels[row] for row in rows] for rows in self.labelled_rows)
+            splits.warn_of_classes(train, test, SHOTS)
         self.source, self.probe, self.seed, self.progress = source, probe, seed, progress
         self.candidates: list[Candidate] = []
         self.models: dict[str, SentenceTransformer] = {}

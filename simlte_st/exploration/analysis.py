@@ -127,8 +127,8 @@ def find_topics(
     if distinct < 2:
         raise DataError("The model encodes all documents as the same vector, so they have no topics.")
     if len(halves.rows) < _MIN_TOPIC_SIZE:
-        number = f"{len(halves.rows)} documents have two words or more"
-        raise DataError(f"Only {number} and can be split into halves; topics need at least {_MIN_TOPIC_SIZE}.")
+        usable = f"{len(halves.rows)} documents have two words or more"
+        raise DataError(f"Only {usable} and can be split into halves; topics need at least {_MIN_TOPIC_SIZE}.")
     max_number = max(2, min(distinct, len(halves.rows) // _MIN_TOPIC_SIZE))
     numbers = [size for size in NUMBERS if size <= max_number] if number is None else [min(number, distinct)]
     bar = with_progress_bar(numbers, "Trying numbers of topics", unit="number", show=progress)

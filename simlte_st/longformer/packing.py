@@ -48,7 +48,8 @@ class Packing:
     positions: Tensor  # int64, position in the document, counted from 0
     filled: Tensor  # int64, the slots inside documents, (tokens,)
     global_slots: Tensor  # int64, the slots with global attention, (globals,)
-    weights: list[Tensor] | None = None  # for eager attention: each layer adds its weights, (heads, slots, slots)
+    # For eager attention: each layer adds its weights, (heads, slots, slots).
+    weights: list[Tensor] | None = field(default=None, kw_only=True)
     _cache: dict[Hashable, object] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property

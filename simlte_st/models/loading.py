@@ -111,7 +111,8 @@ def load_cross_encoder(
         return None
     with _loading(name), short_load_report():
         checkpoint, arguments = loading_arguments(source, _options(device, dtype))
-        return CrossEncoder(str(checkpoint), **arguments)
+        model: CrossEncoder = CrossEncoder(str(checkpoint), **arguments)
+        return model
 
 
 @contextmanager

@@ -34,7 +34,7 @@ def find_overflow(model: SentenceTransformer, texts: Sequence[str] = ()) -> str:
     """
     import torch
 
-    from simlte_st.models.parts import document_prompt
+    from simlte_st.prompts import document_prompt
 
     norms = {name: torch.linalg.vector_norm(weight, dtype=torch.float32) for name, weight in model.named_parameters()}
     if names := [name for name, norm in norms.items() if not norm.isfinite()]:

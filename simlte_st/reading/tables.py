@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 from urllib.parse import unquote
 
 from simlte_st.errors import DataError, did_you_mean
@@ -18,8 +18,6 @@ from simlte_st.reading.document import UntypedText, unique_names
 from simlte_st.reading.rows import BrokenSourceError, Columns, Event, RawRow, Reading, Row, Skip
 
 if TYPE_CHECKING:
-    import pandas
-    import polars
     import pyarrow
     from datasets import Dataset, IterableDataset
 
@@ -230,7 +228,7 @@ def table_opener(source: object, name: str) -> Callable[[], Table] | None:
     return None
 
 
-def _frame_table(frame: pandas.DataFrame | polars.DataFrame | pyarrow.Table, name: str) -> Table:
+def _frame_table(frame: Any, name: str) -> Table:
     """Open a pandas or polars data frame, or a ``pyarrow.Table``, as a table."""
     import pyarrow
 

@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simlte_st.errors import ModelError
-from simlte_st.models.names import RerankerSource
+from simlte_st.models.names import ModelSource, RerankerSource
 from simlte_st.models.vectors import unit_mean
 from simlte_st.reading.document import Document
 from simlte_st.search.encoder import Encoder
@@ -127,7 +127,7 @@ def _load(model: RerankerSource, device: str | None) -> _Cosines | _PairScores:
     if isinstance(model, CrossEncoder):
         return _PairScores(model, "the given model")
     if not isinstance(model, (str, os.PathLike)):
-        return _Cosines(Encoder(model, device))
+        return _Cosines(Encoder(cast(ModelSource, model), device))
     dtype = reranking_dtype(device)
     if (cross_encoder := load_cross_encoder(model, dtype, device)) is not None:
         return _PairScores(cross_encoder, os.fspath(model))
@@ -162,4 +162,5 @@ class _PairScores:
 
         pairs = [(text, passage) for text in query.documents or [query.text] for passage in passages]
         scores = self._model.predict(pairs, activation_fn=Identity(), show_progress_bar=False)
-        return np.asarray(scores, dtype=np.float32).reshape(-1, len(passages)).mean(axis=0)
+        means: NDArray[np.float32] = np.asarray(scores, dtype=np.float32).reshape(-1, len(passages)).mean(axis=0)
+        return means

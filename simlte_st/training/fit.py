@@ -165,7 +165,8 @@ def make_trainer(
 ) -> SentenceTransformerTrainer:  # fmt: skip
     """Return a stock Trainer that prints no log lines and puts no documents into its model card."""
     card = model.model_card_data
-    card.widget = [{"source_sentence": "A long document ...", "sentences": ["Another ...", "A third ..."]}]
+    example: dict[str, Any] = {"source_sentence": "A long document ...", "sentences": ["Another ...", "A third ..."]}
+    card.widget = [example]
     trainer = SentenceTransformerTrainer(
         model=model, args=arguments, train_dataset=dataset, loss=loss, callbacks=callbacks
     )
