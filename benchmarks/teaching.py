@@ -10,10 +10,11 @@ No text of a measured set is among the passages. In search for the recipe, these
 3), dropping tokens, word weights after teaching (SIF), and beginning with simlte-static 0.2.
 
 Columns: Spearman correlation with human ratings of sentence pairs (STS-B alone, and the mean of STS12 to STS16, STS-B
-and SICK); MRR of vectors alone over the nine sets of ``search.md``; macro-F1 with five labels per class over the eight
-sets of ``static.md``, and on AG News alone; and sets that were measured once, after all choices: the Pearson
-correlation of Lee et al.'s 1,225 pairs of documents, accuracy on TREC and SUBJ (linear probe), and MRR of titles of
-Rust's proposals (github.com/rust-lang/rfcs). The encoder reads 256 tokens, static models whole texts. Values x 100.
+and SICK); MRR of vectors alone over nine sets of ``search.md`` (questions: Python's proposals); macro-F1 with five
+labels per class over the eight sets of ``static.md``, and on AG News alone; and sets that were measured once, after all
+choices: the Pearson correlation of Lee et al.'s 1,225 pairs of documents, accuracy on TREC and SUBJ (linear probe), and
+MRR of titles of Rust's proposals (github.com/rust-lang/rfcs). The encoder reads 256 tokens, static models whole texts.
+Values x 100.
 """
 
 from __future__ import annotations

@@ -105,6 +105,13 @@ class Encoder:
         check_encodes(self._source, "the model of this index")
         return self._source
 
+    @property
+    def is_static(self) -> bool:
+        """Whether each token has one vector."""
+        from simlte_st.models.static import is_static
+
+        return self.quick is not None or is_static(self.model)
+
     def truncation(self) -> Truncation:
         """Return truncation counts that start at zero."""
         return Truncation() if self.quick else Truncation.of(self.model)

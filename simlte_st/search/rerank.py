@@ -25,9 +25,8 @@ if TYPE_CHECKING:  # with torch
     from sentence_transformers import CrossEncoder
 
 READ_HITS = 8
-"""Number of first-stage hits to rerank for a text query. Over the questions and titles of Python's proposals and 24
-tweets, MRR is .635 with three passages of 8 hits, and .607 with the first and the best by words of 64 hits, five times
-as many passages."""
+"""Number of first-stage hits to rerank for a text query. With three passages of 8 hits, the mean MRR of 24 queries from
+each of eight sets is .748; with two passages of 64 hits, five times as many, it is .749."""
 
 RERANKER = 1.0
 """Weight of the reranker's scores for a text query; first-stage scores have weight 1."""

@@ -81,8 +81,9 @@ class Searcher:
     def text_query(self, text: str) -> Query:
         """Turn a text into a query."""
         text = valid_unicode(text)
-        vector = self.get_encoder().query(text) if self.criteria.with_vectors else None
-        return Query(*self.query_words(text), vector, text=text)
+        encoder = self.get_encoder() if self.criteria.with_vectors else None
+        vector, is_static = (encoder.query(text), encoder.is_static) if encoder else (None, True)
+        return Query(*self.query_words(text), vector, text=text, is_static=is_static)
 
     def query_documents(self, source: str | int | os.PathLike[str]) -> list[Document]:
         """Return the documents given by an id, a path or a text; only documents in the index have an id."""
@@ -117,7 +118,8 @@ class Searcher:
             vector = unit_mean(np.stack([*islice(vectors, len(group))])) if with_vectors else None
             texts = [document.text for document in group]
             words = self.query_words("\n\n".join(texts))
-            queries.append(Query(*words, vector, excluded=sorted(excluded), documents=texts))
+            is_static = not with_vectors or self.get_encoder().is_static
+            queries.append(Query(*words, vector, sorted(excluded), documents=texts, is_static=is_static))
         return queries
 
     def _document_vectors(self, documents: Sequence[Document], ids: Sequence[str]) -> list[NDArray[np.float32]]:

@@ -7,7 +7,7 @@ from sentence_transformers import SentenceTransformer
 from simlte_st.data import Document
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.search import Index
-from simlte_st.search.hits import VECTORS, fused_scores, shorten
+from simlte_st.search.hits import ENCODER_VECTORS, fused_scores, shorten
 from simlte_st.search.passages import PASSAGE
 from simlte_st.search.words import MAX_QUERY_WORDS, WordCounts
 from simlte_st.words.sentences import segment_document
@@ -43,7 +43,7 @@ def test_hybrid_search_adds_standardised_scores(index: Index, corpus: list[Docum
     dense, text = ({hit.id: hit.score for hit in index.search(query, mode=mode)} for mode in ("dense", "text"))  # type: ignore[arg-type]
     assert len(dense) == 10
     cosines, words = np.array([*dense.values()]), np.array([text.get(name, 0.0) for name in dense])
-    scores = (words - words.mean()) / words.std() + VECTORS * (cosines - cosines.mean()) / cosines.std()
+    scores = (words - words.mean()) / words.std() + ENCODER_VECTORS * (cosines - cosines.mean()) / cosines.std()
     hits = index.search(query)
     assert {hit.id: pytest.approx(hit.score, abs=1e-4) for hit in hits} == dict(zip(dense, scores, strict=True))
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
