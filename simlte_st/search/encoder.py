@@ -108,9 +108,11 @@ class Encoder:
     @property
     def is_static(self) -> bool:
         """Whether each token has one vector."""
+        if self.quick is not None:
+            return True  # without importing torch
         from simlte_st.models.static import is_static
 
-        return self.quick is not None or is_static(self.model)
+        return is_static(self.model)
 
     def truncation(self) -> Truncation:
         """Return truncation counts that start at zero."""
