@@ -27,7 +27,7 @@ from simlte_st.training.train import train
 from simlte_st.views.duplicates import dedupe
 from simlte_st.views.views import VIEWS, make_view
 
-ViewName = Literal["docsplit", "identity", "crop", "inverse-cloze"]
+ViewName = Literal["docsplit", "identity", "crop"]
 
 
 @command(
