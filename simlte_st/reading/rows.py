@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 from simlte_st.arguments import Count, check_fields
@@ -120,6 +121,14 @@ class Skip:
 
 
 Event = Columns | Row | Skip
+
+
+class FileText(NamedTuple):
+    """The text of a file, its columns, and the place and reason of each part that was skipped."""
+
+    text: str
+    columns: Mapping[str, object] = MappingProxyType({})
+    skips: tuple[tuple[str, str], ...] = ()
 
 
 class BrokenSourceError(DataError):

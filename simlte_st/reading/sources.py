@@ -135,7 +135,7 @@ def _open_place(source: str | os.PathLike[str], reading: Reading) -> Source:
         return Source(name, lambda: _folder_rows(path, reading), reading, prefix=prefix, places=(path,))
     if isinstance(file_format, TextFormat):
         file_format.check_library()  # in a folder, such files are skipped and counted instead
-        return Source(name, lambda: iter([file_format.row(path, path.name, reading)]), reading, places=(path,))
+        return Source(name, lambda: file_format.rows(path, path.name, reading), reading, places=(path,))
     if file_format is None:
         raise DataError(f"{path} has an unknown format and is not text. The source can be {PLACES}.")
     if not path.is_file():  # tables are opened more than once
@@ -192,7 +192,7 @@ def _folder_rows(folder: Path, reading: Reading, relative: str = "") -> Iterator
         elif os.path.isdir(path):  # os.path, because Path and DirEntry raise for circular links
             yield Skip(name, "linked folder" if entry.is_symlink() else "model folder", ignored=True)
         elif isinstance(file_format := find_format(path, reading.mails), TextFormat):
-            yield file_format.row(path, name, reading)
+            yield from file_format.rows(path, name, reading)
         else:
             yield Skip(name, path.suffix.lower() or "no suffix", ignored=True)
 

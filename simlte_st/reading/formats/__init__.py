@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from simlte_st.extras import check_installed
 from simlte_st.reading.formats.html import read_html
-from simlte_st.reading.formats.mail import Mail, is_mail, open_mbox, read_eml
-from simlte_st.reading.formats.office import read_docx, read_epub, read_odt, read_pdf, read_rtf, read_xml
+from simlte_st.reading.formats.mail import is_mail, open_mbox, read_eml
+from simlte_st.reading.formats.office import read_docx, read_epub, read_odt, read_pdf, read_pptx, read_rtf, read_xml
 from simlte_st.reading.formats.records import open_csv, open_json, open_json_lines
-from simlte_st.reading.rows import EXTRA, BadTextError, Reading, Row, Skip, make_skip
+from simlte_st.reading.rows import EXTRA, BadTextError, FileText, Reading, Row, Skip, make_skip
 from simlte_st.reading.tables import Table, count_rows, folder_columns, open_parquet
 from simlte_st.reading.text_files import COMPRESSED, open_bytes, read_markdown, read_notebook, read_text
 
@@ -26,7 +26,7 @@ class TextFormat:
     """
 
     suffixes: tuple[str, ...]  # in lower case
-    read_file: Callable[[Path, Reading], str | Mail]
+    read_file: Callable[[Path, Reading], str | FileText]
     libraries: tuple[str, ...] = ()  # modules that the "documents" extra installs
 
     def check_library(self) -> None:
@@ -34,19 +34,22 @@ class TextFormat:
         for library in self.libraries:
             check_installed(library, EXTRA, f"reading {self.suffixes[0]} files")
 
-    def row(self, path: Path, name: str, reading: Reading) -> Row | Skip:
-        """Return a file as a row, or as a skip that gives the reason."""
+    def rows(self, path: Path, name: str, reading: Reading) -> Iterator[Row | Skip]:
+        """Yield a file as a row, or as a skip that gives the reason; then the skipped parts."""
         try:
             if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe may never end
                 raise BadTextError("pipe, socket or device")
             self.check_library()
             content = self.read_file(path, reading)
         except Exception as error:  # libraries raise errors of every class for damaged files
-            return make_skip(error, name, name)
-        text, columns = (content, {}) if isinstance(content, str) else (content.text, content.columns)
+            yield make_skip(error, name, name)
+            return
+        text, columns, skips = FileText(content) if isinstance(content, str) else content
         columns = {**folder_columns(path), **columns}
         label = columns.get(reading.label_column or "")
-        return Row(name, name, text, label=label, metadata=columns if reading.metadata else None)
+        yield Row(name, name, text, label=label, metadata=columns if reading.metadata else None)
+        for place, reason in skips:
+            yield Skip(f"{name}, {place}", reason, id="")  # no document of its own
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,7 @@ FORMATS: tuple[TextFormat | TableFormat, ...] = (
     TextFormat((".xml", ".nxml", ".tei"), read_xml, ("lxml",)),
     TextFormat((".pdf",), read_pdf, ("pypdf",)),
     TextFormat((".docx", ".docm", ".dotx", ".dotm"), read_docx, ("lxml",)),
+    TextFormat((".pptx", ".pptm", ".ppsx", ".ppsm", ".potx", ".potm"), read_pptx, ("lxml",)),
     TextFormat((".odt", ".ott"), read_odt, ("lxml",)),
     TextFormat((".rtf",), read_rtf, ("striprtf",)),
     TextFormat((".epub",), read_epub, ("lxml", "selectolax", "webencodings")),

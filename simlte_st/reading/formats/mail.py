@@ -20,7 +20,7 @@ from simlte_st.errors import DataError
 from simlte_st.extras import check_installed
 from simlte_st.files import valid_unicode
 from simlte_st.reading.formats.html import html_text, page_text
-from simlte_st.reading.rows import ENCRYPTED, EXTRA, BadTextError, RawRow, Reading, Skip, is_encoding, make_skip
+from simlte_st.reading.rows import ENCRYPTED, EXTRA, BadTextError, FileText, RawRow, Reading, Skip, is_encoding, make_skip
 from simlte_st.reading.tables import Table
 from simlte_st.reading.text_files import decode_text, open_bytes, read_whole, tidy_lines
 
@@ -81,12 +81,13 @@ def is_mail(path: Path) -> bool:
     return False
 
 
-def read_eml(path: Path, reading: Reading) -> Mail:
+def read_eml(path: Path, reading: Reading) -> FileText:
     """Return an e-mail with its subject and text, or its HTML if there is no plain text.
 
     Attached e-mails are included; other attachments are not.
     """
-    return read_mail(read_whole(path, reading), reading)
+    mail = read_mail(read_whole(path, reading), reading)
+    return FileText(mail.text, mail.columns)
 
 
 def read_mail(data: bytes, reading: Reading) -> Mail:

@@ -1,4 +1,4 @@
-"""Read office documents, books and XML: lxml reads DOCX, ODT, EPUB and XML; striprtf RTF; pypdf PDF."""
+"""Read office documents, books and XML: lxml reads DOCX, PPTX, ODT, EPUB and XML; striprtf RTF; pypdf PDF."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from urllib.parse import unquote
 import regex
 
 from simlte_st.reading.formats.html import page_text
-from simlte_st.reading.rows import DAMAGED, EMPTY, ENCRYPTED, BadTextError, Reading
+from simlte_st.reading.rows import DAMAGED, EMPTY, ENCRYPTED, BadTextError, FileText, Reading
 from simlte_st.reading.text_files import read_whole, tidy_lines
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 UNPACKS = "unpacks to far more than text would"
 NO_TEXT = "without text (scanned?)"
+HIDDEN_SLIDE = "hidden slide"
+MISSING_PART = "missing part"
 
 _MAX_UNPACKED = 20_000_000  # bytes, or 100 times the file size; the parsed tree takes 30 times as much memory
 _COMPOUND_FILE = bytes.fromhex("d0cf11e0a1b11ae1")  # signature of the container of encrypted documents
@@ -32,6 +34,8 @@ _COMPOUND_FILE = bytes.fromhex("d0cf11e0a1b11ae1")  # signature of the container
 _WORD_PARTS = (re.compile(r"word/document\d*\.xml"), re.compile(r"word/(?:foot|end)notes\d*\.xml"))
 _WORD_BREAKS = {"br": "\n", "cr": "\n", "tab": " ", "noBreakHyphen": "-"}
 _WORD_UNREAD = frozenset(("moveFrom", "Fallback"))  # moved text where it was, and duplicates for old readers
+_SLIDE_UNREAD = frozenset(("dt", "ftr", "hdr", "sldImg", "sldNum"))  # placeholders for dates, footers, page numbers
+_SLIDE_PARTS = ("diagramData", "notesSlide")
 _ODT_BREAKS = {"line-break": "\n", "s": " ", "tab": " "}
 _ODT_UNREAD = frozenset(("tracked-changes", "annotation", "note-citation", "forms"))
 _XML_UNREAD = frozenset((  # elements of JATS and TEI that are not prose: metadata, references, formulas
@@ -61,9 +65,9 @@ def read_docx(path: Path, reading: Reading) -> str:
 
     Hidden text, comments, headers and footers are not read.
     """
-    with _open_zip(path) as archive:
+    with open_zip(path) as archive:
         names = archive.namelist()
-        trees = [_parse_xml(archive.read(name)) for part in _WORD_PARTS for name in names if part.fullmatch(name)]
+        trees = [parse_xml(archive.read(name)) for part in _WORD_PARTS for name in names if part.fullmatch(name)]
     for mark in [mark for tree in trees for mark in tree.iter("{*}vanish")]:
         run = mark.getparent().getparent()
         if run.getparent() is not None and mark.get(f"{mark.tag.removesuffix('vanish')}val") not in ("0", "false"):
@@ -71,13 +75,52 @@ def read_docx(path: Path, reading: Reading) -> str:
     return tidy_lines(piece for tree in trees for piece in _pieces(tree, _WORD_BREAKS, _WORD_UNREAD, "t"))
 
 
+def read_pptx(path: Path, reading: Reading) -> FileText:
+    """Return the text of the slides in order: the title, the shapes, tables and diagrams, then the notes.
+
+    Hidden and missing slides are skipped; comments, headers and footers are not read.
+    """
+    texts, skips = [], []
+    with open_zip(path) as archive:
+        unread = set(archive.namelist())  # each part is read once: a crafted file may refer to one many times
+        (deck,) = (target for _, kind, target in linked_parts(archive, "") if kind == "officeDocument")
+        slides = {name: target for name, _, target in linked_parts(archive, deck)}
+        for number, node in enumerate(parse_xml(archive.read(deck)).iter("{*}sldId"), start=1):
+            place, part = f"slide {number:,}", slides.get(relation(node), "")
+            if part not in unread:
+                skips.append((place, MISSING_PART))
+                continue
+            parts = sorted((kind, target) for _, kind, target in linked_parts(archive, part) if kind in _SLIDE_PARTS)
+            names = [part, *(target for _, target in parts)]
+            trees = [parse_xml(archive.read(name)) for name in names if name in unread]
+            unread.difference_update(names)
+            if len(trees) < len(names):
+                skips.append((place, MISSING_PART))
+            if trees[0].get("show") in ("0", "false"):
+                skips.append((place, HIDDEN_SLIDE))
+            else:
+                texts.append(tidy_lines(piece for tree in trees for piece in _slide_pieces(tree)))
+    return FileText("\n\n".join(filter(None, texts)), skips=tuple(skips))
+
+
+def _slide_pieces(tree: etree._Element) -> Iterator[str]:
+    """Yield the texts of a slide, or of its notes, with the title first."""
+    for placeholder in list(tree.iter("{*}ph")):
+        shape = next(placeholder.iterancestors("{*}sp", "{*}pic", "{*}graphicFrame"), None)
+        if shape is not None and placeholder.get("type") in _SLIDE_UNREAD:
+            shape.getparent().remove(shape)
+        elif shape is not None and placeholder.get("type") in ("title", "ctrTitle"):
+            tree.insert(0, shape)
+    return _pieces(tree, _WORD_BREAKS, _WORD_UNREAD, "t")
+
+
 def read_odt(path: Path, reading: Reading) -> str:
     """Return the text: paragraphs, headings, lists, tables, and notes at their references.
 
     Deleted text, comments, headers and footers are not read.
     """
-    with _open_zip(path) as archive:
-        body = _parse_xml(archive.read("content.xml")).find(f"{_OFFICE}body/{_OFFICE}text")
+    with open_zip(path) as archive:
+        body = parse_xml(archive.read("content.xml")).find(f"{_OFFICE}body/{_OFFICE}text")
     if body is None:
         raise BadTextError(DAMAGED, "not a text document")
     return tidy_lines(_pieces(body, _ODT_BREAKS, _ODT_UNREAD))
@@ -85,10 +128,10 @@ def read_odt(path: Path, reading: Reading) -> str:
 
 def read_epub(path: Path, reading: Reading) -> str:
     """Return the text of a book's pages in reading order, without the table of contents."""
-    with _open_zip(path) as archive:
+    with open_zip(path) as archive:
         # In any namespace, because it differs between versions of the format.
-        name = next(_parse_xml(archive.read("META-INF/container.xml")).iter("{*}rootfile")).get("full-path", "")
-        package = _parse_xml(archive.read(name))
+        name = next(parse_xml(archive.read("META-INF/container.xml")).iter("{*}rootfile")).get("full-path", "")
+        package = parse_xml(archive.read(name))
         items = {item.get("id"): item for item in package.iter("{*}item")}
         spine = [items[ref.get("idref")] for ref in package.iter("{*}itemref") if ref.get("idref") in items]
         pages = [
@@ -107,7 +150,7 @@ def read_xml(path: Path, reading: Reading) -> str:
     formulas are not read.
     """
     data = read_whole(path, reading)
-    root = _parse_xml(data)
+    root = parse_xml(data)
     if root.tag.rpartition("}")[2] == "html":
         return page_text(data, reading.encoding, xml=True)
     if text := tidy_lines(_scanned_text(root)):
@@ -153,11 +196,11 @@ def read_rtf(path: Path, reading: Reading) -> str:
 
 
 @contextlib.contextmanager
-def _open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
+def open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
     """Open a ZIP archive; raise ``BadTextError`` if it is encrypted or unpacks to far more than text would."""
     with path.open("rb") as stream:
         if stream.read(8) == _COMPOUND_FILE:
-            raise BadTextError(ENCRYPTED, "it needs a password, or is an old .doc file")
+            raise BadTextError(ENCRYPTED, "it needs a password, or is an old .doc, .ppt or .xls file")
         with zipfile.ZipFile(stream) as archive:
             # The sizes in the archive's directory can be trusted: reading stops there.
             size, unpacked = path.stat().st_size, sum(part.file_size for part in archive.infolist())
@@ -166,7 +209,24 @@ def _open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
             yield archive
 
 
-def _parse_xml(data: bytes) -> etree._Element:
+def linked_parts(archive: zipfile.ZipFile, part: str) -> list[tuple[str, str, str]]:
+    """Return the id, the kind and the name of each part that a part of an Office Open XML file refers to."""
+    folder, name = posixpath.split(part)
+    try:
+        links = parse_xml(archive.read(posixpath.join(folder, "_rels", f"{name}.rels")))
+    except KeyError:
+        return []
+    targets = (posixpath.normpath(posixpath.join("/", folder, link.get("Target", ""))).lstrip("/") for link in links)
+    kinds = (link.get("Type", "").rpartition("/")[2] for link in links)
+    return [(link.get("Id", ""), kind, target) for link, kind, target in zip(links, kinds, targets, strict=True)]
+
+
+def relation(node: etree._Element) -> str:
+    """Return the id by which a node refers to a part."""
+    return next((value for name, value in node.attrib.items() if name.endswith("}id")), "")
+
+
+def parse_xml(data: bytes) -> etree._Element:
     """Parse XML without resolving entities or external files."""
     from lxml import etree
 
