@@ -25,7 +25,7 @@ from simlte_st.extras import check_installed
 from simlte_st.files import is_model
 from simlte_st.reading import tables
 from simlte_st.reading.document import DocumentSource
-from simlte_st.reading.formats import DESCRIPTION, TextFormat, find_format, format_by_content
+from simlte_st.reading.formats import DESCRIPTION, TextFormat, check_libraries, find_format, format_by_content
 from simlte_st.reading.formats.html import has_tags, html_text
 from simlte_st.reading.formats.mail import looks_like_mail, read_mail
 from simlte_st.reading.formats.records import item_rows
@@ -133,8 +133,9 @@ def _open_place(source: str | os.PathLike[str], reading: Reading) -> Source:
     if path.is_dir():
         prefix = f"{os.path.basename(os.path.abspath(path))}/"
         return Source(name, lambda: _folder_rows(path, reading), reading, prefix=prefix, places=(path,))
+    if file_format is not None:
+        check_libraries(file_format)  # in a folder, such files are skipped and counted instead
     if isinstance(file_format, TextFormat):
-        file_format.check_library()  # in a folder, such files are skipped and counted instead
         return Source(name, lambda: file_format.rows(path, path.name, reading), reading, places=(path,))
     if file_format is None:
         raise DataError(f"{path} has an unknown format and is not text. The source can be {PLACES}.")
@@ -142,8 +143,10 @@ def _open_place(source: str | os.PathLike[str], reading: Reading) -> Source:
         raise DataError(f"{path} is a pipe or a device, not a file: write its contents to a file first.")
     size = functools.partial(file_format.count_rows, path)
 
-    def open_table() -> tables.Table:
-        return replace(file_format.open(path, reading), name=name, folders=tables.folder_columns(path))
+    def open_table() -> tables.Table | Iterator[Event]:
+        opened = file_format.open(path, reading)
+        folders = tables.folder_columns(path)
+        return replace(opened, name=name, folders=folders) if isinstance(opened, tables.Table) else opened
 
     return Source(name, open_table, reading, size, prefix=f"{path.name}:", places=(path,))
 

@@ -11,8 +11,10 @@ from simlte_st.extras import check_installed
 from simlte_st.reading.formats.html import read_html
 from simlte_st.reading.formats.mail import is_mail, open_mbox, read_eml
 from simlte_st.reading.formats.office import read_docx, read_epub, read_odt, read_pdf, read_pptx, read_rtf, read_xml
+from simlte_st.reading.formats.outlook import read_msg
 from simlte_st.reading.formats.records import open_csv, open_json, open_json_lines
-from simlte_st.reading.rows import EXTRA, BadTextError, FileText, Reading, Row, Skip, make_skip
+from simlte_st.reading.formats.workbooks import open_workbook
+from simlte_st.reading.rows import EXTRA, BadTextError, Event, FileText, Reading, Row, Skip, make_skip
 from simlte_st.reading.tables import Table, count_rows, folder_columns, open_parquet
 from simlte_st.reading.text_files import COMPRESSED, open_bytes, read_markdown, read_notebook, read_text
 
@@ -29,17 +31,12 @@ class TextFormat:
     read_file: Callable[[Path, Reading], str | FileText]
     libraries: tuple[str, ...] = ()  # modules that the "documents" extra installs
 
-    def check_library(self) -> None:
-        """Raise :class:`MissingExtraError` if a library is not installed."""
-        for library in self.libraries:
-            check_installed(library, EXTRA, f"reading {self.suffixes[0]} files")
-
     def rows(self, path: Path, name: str, reading: Reading) -> Iterator[Row | Skip]:
         """Yield a file as a row, or as a skip that gives the reason; then the skipped parts."""
         try:
             if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe may never end
                 raise BadTextError("pipe, socket or device")
-            self.check_library()
+            check_libraries(self)
             content = self.read_file(path, reading)
         except Exception as error:  # libraries raise errors of every class for damaged files
             yield make_skip(error, name, name)
@@ -57,8 +54,16 @@ class TableFormat:
     """A format with one document per row; ``open`` raises ``DataError`` for a file without columns."""
 
     suffixes: tuple[str, ...]  # in lower case
-    open: Callable[[Path, Reading], Table]
+    open: Callable[[Path, Reading], Table | Iterator[Event]]
     count_rows: Callable[[Path], int | None] = lambda path: None  # if counting is cheap
+    libraries: tuple[str, ...] = ()
+    is_compressible: bool = True  # whether .gz and .zst files are read
+
+
+def check_libraries(file_format: TextFormat | TableFormat) -> None:
+    """Raise :class:`MissingExtraError` if a library is not installed."""
+    for library in file_format.libraries:
+        check_installed(library, EXTRA, f"reading {file_format.suffixes[0]} files")
 
 
 PLAIN_TEXT = TextFormat((".txt",), read_text)
@@ -68,6 +73,7 @@ FORMATS: tuple[TextFormat | TableFormat, ...] = (
     PLAIN_TEXT,
     TextFormat((".md", ".markdown"), read_markdown),
     MAIL,
+    TextFormat((".msg",), read_msg, ("olefile", "compressed_rtf", "striprtf")),
     TextFormat((".ipynb",), read_notebook),
     TextFormat((".html", ".htm", ".xhtml", ".hocr"), read_html, ("selectolax", "webencodings")),
     TextFormat((".xml", ".nxml", ".tei"), read_xml, ("lxml",)),
@@ -81,7 +87,8 @@ FORMATS: tuple[TextFormat | TableFormat, ...] = (
     TableFormat((".json",), open_json),
     TableFormat((".csv", ".tsv"), open_csv),
     TableFormat((".mbox",), open_mbox),
-    TableFormat((".parquet",), open_parquet, count_rows),
+    TableFormat((".xlsx", ".xlsm", ".xltx", ".xltm"), open_workbook, libraries=("lxml",), is_compressible=False),
+    TableFormat((".parquet",), open_parquet, count_rows, is_compressible=False),
 )
 
 _MARKS = {b"<?xml": ".xml", b"<!doctype html": ".html", b"<html": ".html", b"%pdf-": ".pdf", b"{\\rtf": ".rtf"}
@@ -91,7 +98,7 @@ _TABLE_SUFFIXES = [suffix for suffix, file_format in _BY_SUFFIX.items() if isins
 
 DESCRIPTION = (
     f"a folder with one document per file ({', '.join(_TEXT_SUFFIXES)}), a single such file, or any other text file; "
-    f"a table ({', '.join(_TABLE_SUFFIXES)}; all except parquet may end in {' or '.join(COMPRESSED)})"
+    f"a table ({', '.join(_TABLE_SUFFIXES)}; all except workbooks and parquet may end in {' or '.join(COMPRESSED)})"
 )
 """Description of all formats, for messages and ``--help``."""
 
@@ -102,8 +109,7 @@ def format_by_suffix(path: Path) -> TextFormat | TableFormat | None:
     if not suffixes or suffixes[-1] not in COMPRESSED:
         return _BY_SUFFIX.get("".join(suffixes[-1:]))
     file_format = _BY_SUFFIX.get("".join(suffixes[-2:-1]))
-    is_compressible = isinstance(file_format, TableFormat) and file_format.open is not open_parquet
-    return file_format if is_compressible else None
+    return file_format if isinstance(file_format, TableFormat) and file_format.is_compressible else None
 
 
 def find_format(path: Path, mails: bool) -> TextFormat | TableFormat | None:

@@ -53,7 +53,9 @@ class Mail(NamedTuple):
     columns: Mapping[str, object]
 
 
-class _RawHeaders(email.policy.Compat32):
+class RawHeaders(email.policy.Compat32):
+    """A policy that leaves headers undecoded."""
+
     def header_fetch_parse(self, name: str, value: str) -> str:
         return value[:_MAX_HEADER]  # a string, because a Header object loses non-ASCII bytes
 
@@ -97,7 +99,11 @@ def read_mail(data: bytes, reading: Reading) -> Mail:
         BadTextError: The e-mail is encrypted, has no headers or cannot be decoded.
     """
     data = data.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n")
-    message = email.message_from_bytes(data, policy=_RawHeaders())
+    return parse_message(email.message_from_bytes(data, policy=RawHeaders()), reading)
+
+
+def parse_message(message: Message, reading: Reading) -> Mail:
+    """Return the text and columns of a message of Python's ``email``; raise ``BadTextError`` as :func:`read_mail`."""
     if not message.keys():
         raise BadTextError(NO_MAIL, "it has no headers")
     body = _part_text(message, reading).replace("\ufffd", "\udcff")  # to be counted and replaced by the reader

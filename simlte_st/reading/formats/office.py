@@ -28,7 +28,8 @@ NO_TEXT = "without text (scanned?)"
 HIDDEN_SLIDE = "hidden slide"
 MISSING_PART = "missing part"
 
-_MAX_UNPACKED = 20_000_000  # bytes, or 100 times the file size; the parsed tree takes 30 times as much memory
+_MAX_UNPACKED = 20_000_000  # bytes, or 100 times the file size
+_MAX_PARSED = 100_000_000  # bytes; the parsed tree takes 30 times as much memory
 _COMPOUND_FILE = bytes.fromhex("d0cf11e0a1b11ae1")  # signature of the container of encrypted documents
 
 _WORD_PARTS = (re.compile(r"word/document\d*\.xml"), re.compile(r"word/(?:foot|end)notes\d*\.xml"))
@@ -67,7 +68,7 @@ def read_docx(path: Path, reading: Reading) -> str:
     """
     with open_zip(path) as archive:
         names = archive.namelist()
-        trees = [parse_xml(archive.read(name)) for part in _WORD_PARTS for name in names if part.fullmatch(name)]
+        trees = parse_parts(archive, *(name for part in _WORD_PARTS for name in names if part.fullmatch(name)))
     for mark in [mark for tree in trees for mark in tree.iter("{*}vanish")]:
         run = mark.getparent().getparent()
         if run.getparent() is not None and mark.get(f"{mark.tag.removesuffix('vanish')}val") not in ("0", "false"):
@@ -85,14 +86,14 @@ def read_pptx(path: Path, reading: Reading) -> FileText:
         unread = set(archive.namelist())  # each part is read once: a crafted file may refer to one many times
         (deck,) = (target for _, kind, target in linked_parts(archive, "") if kind == "officeDocument")
         slides = {name: target for name, _, target in linked_parts(archive, deck)}
-        for number, node in enumerate(parse_xml(archive.read(deck)).iter("{*}sldId"), start=1):
+        for number, node in enumerate(parse_parts(archive, deck)[0].iter("{*}sldId"), start=1):
             place, part = f"slide {number:,}", slides.get(relation(node), "")
             if part not in unread:
                 skips.append((place, MISSING_PART))
                 continue
             parts = sorted((kind, target) for _, kind, target in linked_parts(archive, part) if kind in _SLIDE_PARTS)
             names = [part, *(target for _, target in parts)]
-            trees = [parse_xml(archive.read(name)) for name in names if name in unread]
+            trees = parse_parts(archive, *(name for name in names if name in unread))
             unread.difference_update(names)
             if len(trees) < len(names):
                 skips.append((place, MISSING_PART))
@@ -120,7 +121,7 @@ def read_odt(path: Path, reading: Reading) -> str:
     Deleted text, comments, headers and footers are not read.
     """
     with open_zip(path) as archive:
-        body = parse_xml(archive.read("content.xml")).find(f"{_OFFICE}body/{_OFFICE}text")
+        body = parse_parts(archive, "content.xml")[0].find(f"{_OFFICE}body/{_OFFICE}text")
     if body is None:
         raise BadTextError(DAMAGED, "not a text document")
     return tidy_lines(_pieces(body, _ODT_BREAKS, _ODT_UNREAD))
@@ -130,8 +131,8 @@ def read_epub(path: Path, reading: Reading) -> str:
     """Return the text of a book's pages in reading order, without the table of contents."""
     with open_zip(path) as archive:
         # In any namespace, because it differs between versions of the format.
-        name = next(parse_xml(archive.read("META-INF/container.xml")).iter("{*}rootfile")).get("full-path", "")
-        package = parse_xml(archive.read(name))
+        name = next(parse_parts(archive, "META-INF/container.xml")[0].iter("{*}rootfile")).get("full-path", "")
+        (package,) = parse_parts(archive, name)
         items = {item.get("id"): item for item in package.iter("{*}item")}
         spine = [items[ref.get("idref")] for ref in package.iter("{*}itemref") if ref.get("idref") in items]
         pages = [
@@ -150,7 +151,7 @@ def read_xml(path: Path, reading: Reading) -> str:
     formulas are not read.
     """
     data = read_whole(path, reading)
-    root = parse_xml(data)
+    root = _parse_xml(data)
     if root.tag.rpartition("}")[2] == "html":
         return page_text(data, reading.encoding, xml=True)
     if text := tidy_lines(_scanned_text(root)):
@@ -185,9 +186,13 @@ def _scanned_text(root: etree._Element) -> Iterator[str]:
 
 def read_rtf(path: Path, reading: Reading) -> str:
     """Return the text, with one paragraph per line."""
+    return rtf_text(read_whole(path, reading))
+
+
+def rtf_text(data: bytes) -> str:
+    """Return the text of an RTF file."""
     from striprtf.striprtf import rtf_to_text
 
-    data = read_whole(path, reading)
     if not data.lstrip().startswith(b"{\\rtf"):
         raise BadTextError(DAMAGED, "it does not begin with {\\rtf")
     text = rtf_to_text(_PICTURE.sub("", data.decode("latin-1")), errors="replace")
@@ -209,11 +214,18 @@ def open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
             yield archive
 
 
+def parse_parts(archive: zipfile.ZipFile, *names: str) -> list[etree._Element]:
+    """Parse XML files of an archive; raise ``BadTextError`` if their trees would not fit in memory."""
+    if (size := sum(archive.getinfo(name).file_size for name in names)) > _MAX_PARSED:
+        raise BadTextError(UNPACKS, f"to {size:,} bytes of XML")
+    return [_parse_xml(archive.read(name)) for name in names]
+
+
 def linked_parts(archive: zipfile.ZipFile, part: str) -> list[tuple[str, str, str]]:
     """Return the id, the kind and the name of each part that a part of an Office Open XML file refers to."""
     folder, name = posixpath.split(part)
     try:
-        links = parse_xml(archive.read(posixpath.join(folder, "_rels", f"{name}.rels")))
+        (links,) = parse_parts(archive, posixpath.join(folder, "_rels", f"{name}.rels"))
     except KeyError:
         return []
     targets = (posixpath.normpath(posixpath.join("/", folder, link.get("Target", ""))).lstrip("/") for link in links)
@@ -226,7 +238,7 @@ def relation(node: etree._Element) -> str:
     return next((value for name, value in node.attrib.items() if name.endswith("}id")), "")
 
 
-def parse_xml(data: bytes) -> etree._Element:
+def _parse_xml(data: bytes) -> etree._Element:
     """Parse XML without resolving entities or external files."""
     from lxml import etree
 
