@@ -124,10 +124,11 @@ Event = Columns | Row | Skip
 
 
 class FileText(NamedTuple):
-    """The text of a file, its columns, and the place and reason of each part that was skipped."""
+    """The text of a file or e-mail, its columns, its id, and the place and reason of each part that was skipped."""
 
     text: str
     columns: Mapping[str, object] = MappingProxyType({})
+    id: str | None = None
     skips: tuple[tuple[str, str], ...] = ()
 
 

@@ -41,7 +41,7 @@ class TextFormat:
         except Exception as error:  # libraries raise errors of every class for damaged files
             yield make_skip(error, name, name)
             return
-        text, columns, skips = FileText(content) if isinstance(content, str) else content
+        text, columns, _, skips = FileText(content) if isinstance(content, str) else content
         columns = {**folder_columns(path), **columns}
         label = columns.get(reading.label_column or "")
         yield Row(name, name, text, label=label, metadata=columns if reading.metadata else None)

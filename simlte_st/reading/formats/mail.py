@@ -9,18 +9,27 @@ import email.policy
 import email.utils
 import functools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from email.header import decode_header, make_header
 from email.message import Message
 from pathlib import Path
-from typing import NamedTuple
 
 from simlte_st.errors import DataError
 from simlte_st.extras import check_installed
 from simlte_st.files import valid_unicode
 from simlte_st.reading.formats.html import html_text, page_text
-from simlte_st.reading.rows import ENCRYPTED, EXTRA, BadTextError, FileText, RawRow, Reading, Skip, is_encoding, make_skip
+from simlte_st.reading.rows import (
+    ENCRYPTED,
+    EXTRA,
+    BadTextError,
+    Event,
+    FileText,
+    RawRow,
+    Reading,
+    is_encoding,
+    make_skip,
+)
 from simlte_st.reading.tables import Table
 from simlte_st.reading.text_files import decode_text, open_bytes, read_whole, tidy_lines
 
@@ -45,18 +54,11 @@ _ORIGINAL_HEADER = re.compile(r"[^\s:>][^:]{0,20}: ")  # in any language
 _INTRODUCTION = 3  # maximum number of lines that introduce a quote
 
 
-class Mail(NamedTuple):
-    """An e-mail's id, text (with the subject) and columns."""
-
-    id: str | None
-    text: str
-    columns: Mapping[str, object]
-
-
 class RawHeaders(email.policy.Compat32):
     """A policy that leaves headers undecoded."""
 
     def header_fetch_parse(self, name: str, value: str) -> str:
+        """Return the beginning of a header."""
         return value[:_MAX_HEADER]  # a string, because a Header object loses non-ASCII bytes
 
 
@@ -88,11 +90,10 @@ def read_eml(path: Path, reading: Reading) -> FileText:
 
     Attached e-mails are included; other attachments are not.
     """
-    mail = read_mail(read_whole(path, reading), reading)
-    return FileText(mail.text, mail.columns)
+    return read_mail(read_whole(path, reading), reading)
 
 
-def read_mail(data: bytes, reading: Reading) -> Mail:
+def read_mail(data: bytes, reading: Reading) -> FileText:
     """Parse an e-mail.
 
     Raises:
@@ -102,7 +103,7 @@ def read_mail(data: bytes, reading: Reading) -> Mail:
     return parse_message(email.message_from_bytes(data, policy=RawHeaders()), reading)
 
 
-def parse_message(message: Message, reading: Reading) -> Mail:
+def parse_message(message: Message, reading: Reading) -> FileText:
     """Return the text and columns of a message of Python's ``email``; raise ``BadTextError`` as :func:`read_mail`."""
     if not message.keys():
         raise BadTextError(NO_MAIL, "it has no headers")
@@ -112,7 +113,7 @@ def parse_message(message: Message, reading: Reading) -> Mail:
     subject, sender, recipients = (_header_text(message, name) or None for name in ("subject", "from", "to"))
     columns = {"subject": subject, "sender": sender, "recipients": recipients, "date": _date(message)}
     text = "\n\n".join(filter(None, (subject, body)))
-    return Mail(_header_text(message, "message-id").strip("<> ") or None, text, columns)
+    return FileText(text, columns, _header_text(message, "message-id").strip("<> ") or None)
 
 
 def _header_text(message: Message, name: str) -> str:
@@ -213,7 +214,7 @@ def open_mbox(path: Path, reading: Reading) -> Table:
     return Table(str(path), COLUMNS, strings, functools.partial(_rows, path, reading), {"date": "dates"})
 
 
-def _rows(path: Path, reading: Reading, columns: Sequence[str]) -> Iterator[RawRow | Skip]:
+def _rows(path: Path, reading: Reading, columns: Sequence[str]) -> Iterator[RawRow | Event]:
     for number, data in enumerate(_mails(path, reading.max_bytes), start=1):
         where = f"mail {number:,}"
         try:

@@ -11,10 +11,11 @@ import re
 from datetime import datetime, timedelta
 
 BUILT_IN = {
-    1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 9: "0%", 10: "0.00%", 11: "0.00E+00", 15: "d-mmm-yy", 16: "d-mmm",
-    17: "mmm-yy", 18: "h:mm AM/PM", 19: "h:mm:ss AM/PM", 20: "h:mm", 21: "h:mm:ss", 37: "#,##0;(#,##0)",
-    38: "#,##0;(#,##0)", 39: "#,##0.00;(#,##0.00)", 40: "#,##0.00;(#,##0.00)", 45: "mm:ss", 46: "[h]:mm:ss",
-    14: "yyyy-mm-dd", 22: "yyyy-mm-dd hh:mm",  # Excel shows these in the reader's language
+    "1": "0", "2": "0.00", "3": "#,##0", "4": "#,##0.00", "9": "0%", "10": "0.00%", "11": "0.00E+00", "15": "d-mmm-yy",
+    "16": "d-mmm", "17": "mmm-yy", "18": "h:mm AM/PM", "19": "h:mm:ss AM/PM", "20": "h:mm", "21": "h:mm:ss",
+    "37": "#,##0;(#,##0)", "38": "#,##0;(#,##0)", "39": "#,##0.00;(#,##0.00)", "40": "#,##0.00;(#,##0.00)",
+    "45": "mm:ss", "46": "[h]:mm:ss",
+    "14": "yyyy-mm-dd", "22": "yyyy-mm-dd hh:mm",  # Excel shows these in the reader's language
 }  # fmt: skip
 """The formats that a workbook refers to by number only."""
 

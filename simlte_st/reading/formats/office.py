@@ -29,14 +29,13 @@ HIDDEN_SLIDE = "hidden slide"
 MISSING_PART = "missing part"
 
 _MAX_UNPACKED = 20_000_000  # bytes, or 100 times the file size
-_MAX_PARSED = 100_000_000  # bytes; the parsed tree takes 30 times as much memory
+_MAX_PARSED = 100_000_000  # bytes of XML; the parsed tree takes 30 times as much memory
 _COMPOUND_FILE = bytes.fromhex("d0cf11e0a1b11ae1")  # signature of the container of encrypted documents
 
 _WORD_PARTS = (re.compile(r"word/document\d*\.xml"), re.compile(r"word/(?:foot|end)notes\d*\.xml"))
 _WORD_BREAKS = {"br": "\n", "cr": "\n", "tab": " ", "noBreakHyphen": "-"}
 _WORD_UNREAD = frozenset(("moveFrom", "Fallback"))  # moved text where it was, and duplicates for old readers
 _SLIDE_UNREAD = frozenset(("dt", "ftr", "hdr", "sldImg", "sldNum"))  # placeholders for dates, footers, page numbers
-_SLIDE_PARTS = ("diagramData", "notesSlide")
 _ODT_BREAKS = {"line-break": "\n", "s": " ", "tab": " "}
 _ODT_UNREAD = frozenset(("tracked-changes", "annotation", "note-citation", "forms"))
 _XML_UNREAD = frozenset((  # elements of JATS and TEI that are not prose: metadata, references, formulas
@@ -84,20 +83,17 @@ def read_pptx(path: Path, reading: Reading) -> FileText:
     texts, skips = [], []
     with open_zip(path) as archive:
         unread = set(archive.namelist())  # each part is read once: a crafted file may refer to one many times
-        (deck,) = (target for _, kind, target in linked_parts(archive, "") if kind == "officeDocument")
-        slides = {name: target for name, _, target in linked_parts(archive, deck)}
+        deck = dict(linked_parts(archive, "").values())["officeDocument"]
+        slides = linked_parts(archive, deck)
         for number, node in enumerate(parse_parts(archive, deck)[0].iter("{*}sldId"), start=1):
-            place, part = f"slide {number:,}", slides.get(relation(node), "")
-            if part not in unread:
-                skips.append((place, MISSING_PART))
-                continue
-            parts = sorted((kind, target) for _, kind, target in linked_parts(archive, part) if kind in _SLIDE_PARTS)
-            names = [part, *(target for _, target in parts)]
+            place, (_, part) = f"slide {number:,}", slides.get(relation(node), ("", ""))
+            links = sorted(linked_parts(archive, part).values()) if part in unread else []
+            names = [part, *(name for kind, name in links if kind in ("diagramData", "notesSlide"))]
             trees = parse_parts(archive, *(name for name in names if name in unread))
             unread.difference_update(names)
             if len(trees) < len(names):
                 skips.append((place, MISSING_PART))
-            if trees[0].get("show") in ("0", "false"):
+            if trees and trees[0].get("show") in ("0", "false"):
                 skips.append((place, HIDDEN_SLIDE))
             else:
                 texts.append(tidy_lines(piece for tree in trees for piece in _slide_pieces(tree)))
@@ -221,16 +217,16 @@ def parse_parts(archive: zipfile.ZipFile, *names: str) -> list[etree._Element]:
     return [_parse_xml(archive.read(name)) for name in names]
 
 
-def linked_parts(archive: zipfile.ZipFile, part: str) -> list[tuple[str, str, str]]:
-    """Return the id, the kind and the name of each part that a part of an Office Open XML file refers to."""
+def linked_parts(archive: zipfile.ZipFile, part: str) -> dict[str, tuple[str, str]]:
+    """Return the kind and the name of each part that a part of an Office Open XML file refers to, by id."""
     folder, name = posixpath.split(part)
     try:
-        (links,) = parse_parts(archive, posixpath.join(folder, "_rels", f"{name}.rels"))
+        (root,) = parse_parts(archive, posixpath.join(folder, "_rels", f"{name}.rels"))
     except KeyError:
-        return []
-    targets = (posixpath.normpath(posixpath.join("/", folder, link.get("Target", ""))).lstrip("/") for link in links)
-    kinds = (link.get("Type", "").rpartition("/")[2] for link in links)
-    return [(link.get("Id", ""), kind, target) for link, kind, target in zip(links, kinds, targets, strict=True)]
+        return {}
+    kinds = (link.get("Type", "").rpartition("/")[2] for link in root)
+    targets = (posixpath.normpath(posixpath.join("/", folder, link.get("Target", ""))).lstrip("/") for link in root)
+    return dict(zip((link.get("Id", "") for link in root), zip(kinds, targets, strict=True), strict=True))
 
 
 def relation(node: etree._Element) -> str:
