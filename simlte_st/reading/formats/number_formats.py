@@ -50,7 +50,7 @@ def read_number(number: int | float, code: str, epoch: datetime) -> tuple[object
             shown = _show_moment(moment, round(number * 86_400), clock)
             value = moment if fields & {"h", "\0", "s"} else moment.date()
             return (value if "y" in fields else shown), shown
-    shown = _show_number(number, sections)
+    shown = _show_number(number, [""] if fields else sections)
     return (shown if sections[0].startswith("00") else number), shown
 
 
