@@ -74,7 +74,7 @@ def read_documents(
             ``IterableDataset``; a pandas or polars ``DataFrame`` or a ``pyarrow.Table``; an iterable of strings, of
             mappings, or of :class:`Document` objects, which keep their id, label and split; or a list of paths and
             ``hub:`` names, read in order. A reader is returned unchanged. :data:`simlte_st.reading.formats.FORMATS`
-            lists the file formats. Text, Markdown, e-mails, notebooks, HTML, XML, PDF, DOCX, PPTX, MSG, ODT, RTF and EPUB
+            lists the file formats. Text, Markdown, e-mails, notebooks, HTML, XML, PDF, DOCX, PPTX, MSG, ODT, RTF, EPUB
             hold one document each. JSON (an array of objects or strings, or JSON lines), CSV, TSV and mailboxes,
             optionally compressed with gzip or Zstandard, parquet, and each sheet of an XLSX workbook with a header are
             tables. HTML, XML, PDF, DOCX, PPTX, XLSX, MSG, ODT, RTF and EPUB need the "documents" extra; without it,
