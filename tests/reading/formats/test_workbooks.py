@@ -106,10 +106,10 @@ def test_sheets_with_a_header_are_tables(tmp_path: Path, sheets: list[str], opti
 
 LAUGHS = '<!DOCTYPE w [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]><w><row><c t="str"><v>&b;</v></c></row></w>'
 CRAFTED = {
-    "many": ("".join(f'<row r="{n}" ht="15" customHeight="1"/>' for n in range(100_000)), {}, {"empty": 1}),
+    "many": ("".join(f'<row r="{n}" ht="15" customHeight="1"/>' for n in range(30_000)), {}, {"empty": 1}),
     "wide": ('<row><c r="XFD1"/></row>' * 10_000, {}, {"empty": 1}),
     "far": (f'<row r="{10**12}"><c r="ZZZ1"><v>1</v></c></row>', {}, {"empty": 1}),
-    "deep": ("<row>" * 100_000 + "</row>" * 10_000, {}, {"empty": 1}),
+    "deep": ("<row>" * 10_000 + "</row>" * 10_000, {}, {"empty": 1}),
     "laughs": ("", {"xl/sheet2.xml": LAUGHS}, {"damaged": 1}),
     "cut": ("", {"xl/sheet2.xml": "<w><row>"}, {"damaged": 1}),
     "formula": ('<row><c r="A1"><f>1+1</f></c></row>', {}, {"formula without a stored value": 1, "empty": 1}),
@@ -128,7 +128,7 @@ def test_crafted_workbooks_are_reported(tmp_path: Path, kind: str) -> None:
     tracemalloc.start()
     try:
         assert skipped(path) == reasons
-        assert tracemalloc.get_traced_memory()[1] < 20e6
+        assert tracemalloc.get_traced_memory()[1] < 5e6
     finally:
         tracemalloc.stop()
     assert time.process_time() - began < 60
