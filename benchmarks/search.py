@@ -1,15 +1,19 @@
 """Search quality: BM25, vectors, and both combined.
 
-    python -m benchmarks.search --shared SHARED_DATA --clones peps EIPs
+    python -m benchmarks.search --shared SHARED_DATA --clones peps EIPs rfcs contrib-versions enhancements
 
 Each query has known relevant documents: a title or first line and the text below it, a claim or tweet and the articles
-that check it, a paper and the papers it cites (``link``, filtered to cited papers), or a user's question and a Python
-enhancement proposal. Sets have up to 500 documents and 150 queries, except that questions search all proposals and 600
-papers query all cited ones. The proposals come from clones of github.com/python/peps and github.com/ethereum/EIPs.
+that check it, a paper and the papers it cites (``link``, filtered to cited papers), or a user's question and the
+documents that answer it. Sets have up to 500 documents and 150 queries, except that questions search all documents and
+600 papers query all cited ones. Titles of proposals and questions need clones of github.com/python/peps,
+ethereum/EIPs, rust-lang/rfcs, OpenTermsArchive/contrib-versions (terms of service) and kubernetes/enhancements; the
+questions about all five form one set. Half of those about the last four are answered in the middle or at the end of a
+document.
 
 MRR is over the first 100 hits, with the number of queries in parentheses. "ranks" fuses the ranks of BM25 and vectors
 as 1 / (10 + rank). "trained" is a static model trained on the documents of the set. With ``rerank=``, an encoder reads
-the first hits of 24 queries per set; seconds are the median per query on one core.
+passages of the first hits of 24 queries per set, in bfloat16 where the CPU has it; seconds are the median CPU time of a
+query on one core.
 """
 
 from __future__ import annotations
@@ -20,7 +24,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
@@ -37,8 +40,22 @@ from simlte_st.files import read_json
 from simlte_st.models.loading import load_model
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.search.hits import Mode
+from simlte_st.words.languages import LanguageFinder
 
-QUESTIONS = Path(__file__).parent / "datasets" / "pep_questions.json"
+QUESTIONS = Path(__file__).parent / "datasets" / "questions.json"
+"""Users' questions by the name of a clone, the documents that answer them, and in which third of the first one."""
+
+CLONES = {
+    "rfcs": ("rfcs", "text/*.md"),
+    "contrib-versions": ("terms", "*/*.md"),
+    "enhancements": ("enhancements", "keps/**/README.md"),
+}
+"""Names of sets, and the files that are documents, by the name of a clone; other clones hold proposals with titles.
+
+The clones are of github.com/rust-lang/rfcs, OpenTermsArchive/contrib-versions (terms of service) and
+kubernetes/enhancements.
+"""
+
 DOCUMENTS, QUERIES, FIRST = 500, 150, 100
 
 STATIC = "simlte-static"
@@ -106,14 +123,31 @@ def load_sets(shared: Path, clones: list[Path]) -> dict[str, SearchSet]:
         "PolitiFact, tweets": SearchSet(checks, draw_rows(tweets, QUERIES)),
         "AAN, cited papers": SearchSet(papers, citing),
     }
+    questions = read_json(QUESTIONS)
     for clone in clones:
-        texts = read_proposals(clone)
-        sets[f"{clone.name}, titles"] = title_set(texts.values())
-        if clone.name == "peps":
-            documents = [Document(number, text) for number, (_, text) in texts.items()]
-            queries = [(question, {*numbers}) for question, numbers in read_json(QUESTIONS)]
-            sets["peps, questions"] = SearchSet(documents, queries)
+        name, pattern = CLONES.get(clone.name, (clone.name, None))
+        if pattern is None:
+            proposals = read_proposals(clone)
+            sets[f"{name}, titles"] = title_set(proposals.values())
+            documents = [Document(number, text) for number, (_, text) in proposals.items()]
+        else:
+            documents = read_english(clone, pattern)
+        if rows := questions.get(clone.name):
+            queries = [(row["query"], {*row["documents"]}) for row in rows]
+            sets[f"{name}, questions"] = SearchSet(documents, queries)
     return sets
+
+
+def read_english(clone: Path, pattern: str) -> list[Document]:
+    """Return the English documents of a clone without HTML comments; ids are paths without the suffix."""
+    paths = sorted(clone.glob(pattern))
+    texts = [re.sub(r"<!--.*?-->", "", path.read_text(encoding="utf-8"), flags=re.DOTALL) for path in paths]
+    find_language = LanguageFinder(texts)
+    return [
+        Document(path.relative_to(clone).with_suffix("").as_posix(), text)
+        for path, text in zip(paths, texts, strict=True)
+        if text.strip() and find_language(text) == "en"
+    ]
 
 
 def read_proposals(clone: Path) -> dict[str, tuple[str, str]]:
@@ -128,7 +162,7 @@ def read_proposals(clone: Path) -> dict[str, tuple[str, str]]:
 
 def main(argv: list[str] | None = None) -> None:
     parser = make_parser(__doc__, "--shared", "--output", "--work", work="search.work")
-    parser.add_argument("--clones", type=Path, nargs="*", default=[], help="clones of proposals (default: none)")
+    parser.add_argument("--clones", type=Path, nargs="*", default=[], help="clones of documents (default: none)")
     options = parser.parse_args(argv)
     torch.set_num_threads(1)
     work, cells = Work(options.work), dict[str, dict[str, Any]]()
@@ -189,10 +223,10 @@ def page(record: Mapping[str, Any]) -> str:
 def read_ranks(cells: Mapping[str, Any]) -> pd.DataFrame:
     """Return the rank of the first relevant hit by set and query, infinite for none, with a column for each mode.
 
-    Modes that some set lacks are left out.
+    Modes that some set lacks are left out. All questions form one set.
     """
     sets = {name: pd.DataFrame(cell["result"]["ranks"]) for name, cell in cells.items()}
-    ranks = pd.concat(sets, names=["set", "query"]).replace(0, np.inf).dropna(axis=1)
+    ranks = pd.concat(sets, names=["set", "query"]).replace(0, np.inf).dropna(axis=1).rename(pooled_name, level="set")
     return ranks[[mode for mode in MODES if mode in ranks]].rename(columns=MODES)
 
 
@@ -204,8 +238,13 @@ def mean_reciprocal_ranks(ranks: pd.DataFrame) -> pd.DataFrame:
 
 def median_seconds(cells: Mapping[str, Any]) -> pd.Series:
     """Return the median seconds of reranking by set, if it was measured."""
-    seconds = {name: cell["result"]["seconds"] for name, cell in cells.items()}
-    return pd.Series({name: median(turns) for name, turns in seconds.items() if turns}, dtype=float)
+    seconds = pd.Series({name: cell["result"]["seconds"] for name, cell in cells.items()}).explode().dropna()
+    return seconds.astype(float).groupby(pooled_name, sort=False).median()
+
+
+def pooled_name(name: str) -> str:
+    """Return the name of a set on the page."""
+    return "questions" if name.endswith(", questions") else name
 
 
 if __name__ == "__main__":

@@ -7,9 +7,9 @@ LSA see all of them without labels, as a user's would. Tables show the macro-F1 
 TF-IDF: 100) with five labels per class and with the labels of half of the evaluated documents, over 10 random splits
 with 3 draws each.
 
-Rows: TF-IDF and LSA; static models, which have one vector per token and read whole documents: distilled, shipped, and
-trained by ``simlte train --static`` without an LSA, with an LSA folded into the vectors (the default), and with an
-LSA appended as a module (version 0.1); all-MiniLM-L6-v2 on 256 tokens, adapted, and on whole documents in chunks.
+Rows: TF-IDF and LSA; static models, which have one vector per token and read whole documents: distilled, shipped with
+version 0.2 and now, and trained by ``simlte train --static`` without an LSA and with an LSA folded into the vectors
+(the default); all-MiniLM-L6-v2 on 256 tokens, adapted, and on whole documents in chunks.
 Values marked * come from other pages, in bfloat16: ``models.md`` for whole documents (C by cross-validation), otherwise
 ``verdict.md``, where training saw only the 600 documents. Its evaluated documents and splits are the same, except for
 another sample of BBC News, on which MiniLM has 87.3 and 95.2.
@@ -25,9 +25,9 @@ import copy
 import logging
 import tempfile
 import time
+from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -53,10 +53,12 @@ from simlte_st.reading.document import LONG, Document
 SETS = ("ag_news", "arxiv", "20news", "bbc", "fakenews", "movie_reviews", "brown", "sotu")
 DISTILLED, SHIPPED = "static, distilled", "simlte-static"
 TRAINED, TRAINED_LSA = "static, DocSplit", "static, DocSplit + LSA"
-TRAINED_MODULE = "static, DocSplit, LSA module"
+PREVIOUS, PREVIOUS_LSA = "simlte-static 0.2", "static 0.2, DocSplit + LSA"
 AT_256, WHOLE = "MiniLM at 256", "MiniLM whole"
 ADAPTED_256 = "MiniLM adapted, at 256"
-ROWS = (TFIDF, LSA, DISTILLED, SHIPPED, TRAINED, TRAINED_MODULE, TRAINED_LSA, AT_256, ADAPTED_256, WHOLE)
+ROWS = (
+    TFIDF, LSA, DISTILLED, PREVIOUS, SHIPPED, TRAINED, PREVIOUS_LSA, TRAINED_LSA, AT_256, ADAPTED_256, WHOLE,
+)  # fmt: skip
 MODELS_ROWS = {AT_256: "MiniLM at 256", WHOLE: "MiniLM chunk-mean"}
 """Names of rows on the page of models."""
 
@@ -65,17 +67,19 @@ RECIPES = {AT_256: "base", ADAPTED_256: "docsplit, temperature 0.5"}
 
 
 def main(argv: list[str] | None = None) -> None:
-    jobs = [row for row in ROWS if row not in (TRAINED_LSA, TRAINED_MODULE, ADAPTED_256, WHOLE)]
+    jobs = [row for row in ROWS if row not in (TRAINED_LSA, ADAPTED_256, WHOLE)]
     parser = embeddings.make_comparison_parser(
         __doc__, "--shared", sets=SETS, rows=jobs, documents=600, held_out=300, seeds=3, work="static.work"
     )
+    parser.add_argument("--previous", metavar="FOLDER", help="simlte-static 0.2 (default: its rows are left out)")
     options = parser.parse_args(argv)
     torch.set_num_threads(options.threads)
     settings = {name: getattr(options, name) for name in ("documents", "held_out", "threads")}
-    work, seeds = Work(options.work), {row: options.seeds if row == TRAINED else 1 for row in options.rows}
+    rows = [row for row in options.rows if options.previous or row not in (PREVIOUS, PREVIOUS_LSA)]
+    work, seeds = Work(options.work), {row: options.seeds if row in (TRAINED, PREVIOUS_LSA) else 1 for row in rows}
     for data in load_sets(options.shared, list(options.sets), options.documents, options.held_out):
         work.finish(f"lengths/{data.name}", settings, partial(embeddings.measure_sizes, data, PACKAGED_BASE))
-        embeddings.compare(work, settings, data.name, seeds, partial(judge, data, shared=options.shared))
+        embeddings.compare(work, settings, data.name, seeds, partial(judge, data, options=options))
     write_results("static", with_copies(embeddings.finished_record(work, settings)), options.output)
 
 
@@ -98,42 +102,48 @@ def with_copies(record: dict[str, Any]) -> dict[str, Any]:
     return {**record, "results": record["results"] + copies, "long": LONG, "stsb": similarities}
 
 
-def judge(data: BankSet, row: str, seed: int, shared: Path) -> Mapping[str, Result]:
+def judge(data: BankSet, row: str, seed: int, options: Namespace) -> Mapping[str, Result]:
     """Evaluate a row on a set; a training also gives the row with an LSA."""
     if row in WORDS:
         return {row: embeddings.judge_words(data, row)}
     results = {}
-    for name, model, seconds in make_models(row, [*data.train, *data.held], seed):
+    for name, model, seconds in make_models(row, [*data.train, *data.held], seed, options.previous):
         results[name] = {"training": seconds, **embeddings.judge_model(data, model)}
         if is_static(model):
-            results[name]["stsb"] = similarity(model, load_pairs(shared, "STSb", None))["spearman"]
+            results[name]["stsb"] = similarity(model, load_pairs(options.shared, "STSb", None))["spearman"]
     return results
 
 
-def make_models(row: str, documents: list[Document], seed: int) -> Iterator[tuple[str, SentenceTransformer, float]]:
+def make_models(
+    row: str, documents: list[Document], seed: int, previous: str | None
+) -> Iterator[tuple[str, SentenceTransformer, float]]:
     """Yield the models of a row with the seconds to make them."""
-    if row != TRAINED:
-        yield row, load_untrained(row), 0.0
+    if row not in (TRAINED, PREVIOUS_LSA):
+        yield row, load_untrained(row, previous), 0.0
         return
     start = time.process_time()
+    base = previous if row == PREVIOUS_LSA else None
     with tempfile.TemporaryDirectory() as folder:
         settings = {"static": True, "seed": seed, "bf16": False, "progress": False}
-        train(documents, f"{folder}/model", held_out=0.0, keep="trained", lsa=0, **settings)
+        train(documents, f"{folder}/model", base=base, held_out=0.0, keep="trained", lsa=0, **settings)
         model = load_model(f"{folder}/model", dtype=torch.float32).model
     seconds = time.process_time() - start
     folded = copy.deepcopy(model)
     end_with_lsa([folded], documents, seed=seed)
-    yield from ((TRAINED, model, seconds), (TRAINED_LSA, folded, time.process_time() - start))
+    if row == TRAINED:
+        yield TRAINED, model, seconds
+    yield PREVIOUS_LSA if row == PREVIOUS_LSA else TRAINED_LSA, folded, time.process_time() - start
 
 
 @cache
-def load_untrained(row: str) -> SentenceTransformer:
+def load_untrained(row: str, previous: str | None = None) -> SentenceTransformer:
     """Return a model that is not trained on documents."""
     if row == DISTILLED:
         with tempfile.TemporaryDirectory() as folder:
             to_static(PACKAGED_BASE, f"{folder}/model", progress=False)
             return load_model(f"{folder}/model", dtype=torch.float32).model
-    return load_model(SHIPPED if row == SHIPPED else PACKAGED_BASE, dtype=torch.float32).model
+    names = {SHIPPED: SHIPPED, PREVIOUS: previous}
+    return load_model(names.get(row) or PACKAGED_BASE, dtype=torch.float32).model
 
 
 def page(record: Result) -> str:
@@ -175,7 +185,7 @@ def set_differences(record: Result) -> pd.DataFrame:
         pairs = [differences.loc[row, names].dropna() for differences in scores]
         return " / ".join(difference(values) for values in pairs if len(values) > 1)
 
-    rows = (DISTILLED, TRAINED, TRAINED_MODULE, LSA, AT_256, WHOLE, ADAPTED_256)
+    rows = (DISTILLED, TRAINED, PREVIOUS_LSA, LSA, AT_256, WHOLE, ADAPTED_256)
     groups = {title.replace("from", "sets from"): names for title, names in set_groups(record).items()}
     return pd.DataFrame(
         {title: [cell(row, names) for row in rows] for title, names in groups.items()},

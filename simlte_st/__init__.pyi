@@ -7,7 +7,7 @@ from .losses.multiple_negatives_ranking_mlm import MultipleNegativesRankingMLMLo
 from .models.distillation import to_static as to_static
 from .models.encode import encode_documents as encode_documents
 from .models.export import load_onnx as load_onnx
-from .models.sentence_transformer import SentenceTransformer as SentenceTransformer
+from .models.sentence_transformers import SentenceTransformer as SentenceTransformer
 from .reading.documents import read_documents as read_documents
 from .search.index import Index as Index
 from .training.callbacks import trainer_callbacks as trainer_callbacks

@@ -122,8 +122,7 @@ def alternatives(annotation: object, bounds: Interval | None = None) -> Iterator
 @functools.cache
 def _annotations(function: Hashable) -> dict[str, object]:
     """Return the evaluated annotations of a function's arguments or a dataclass's fields."""
-    hints = get_type_hints(function, include_extras=True)
-    return {name: hint for name, hint in hints.items() if name != "return"}
+    return {name: hint for name, hint in get_type_hints(function, include_extras=True).items() if name != "return"}
 
 
 def _fits(value: Any, kind: object, bounds: Interval | None) -> bool:

@@ -1,7 +1,6 @@
-"""Uses of private APIs of sentence-transformers, transformers and torch.
+"""Uses of private APIs of sentence-transformers, transformers and torch; ``tests/test_compat.py`` fails if one changes.
 
-``tests/test_compat.py`` fails when one of these APIs changes. Only the Longformer uses others: its kernels call private
-torch operators, and its model class overrides private transformers hooks.
+Only the Longformer uses others: its kernels call torch operators, and its model class overrides transformers hooks.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from logging import WARNING, LogRecord, getLogger
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import torch
 from torch import Tensor
@@ -51,9 +50,7 @@ MLM_HEADS: dict[str, tuple[str, str, str, str]] = {
 }  # fmt: skip
 """Parts of the MLM head by model type: dense, activation (a module or function name), layer norm, decoder."""
 
-NO_LIMIT = 10**9
-"""Lengths of at least this mean "no limit"; transformers uses ``VERY_LARGE_INTEGER`` (1e30)."""
-
+NO_LIMIT = 10**9  # lengths of at least this mean "no limit"; transformers uses VERY_LARGE_INTEGER (1e30)
 _STATIC_PLACES = ("models", "models.StaticEmbedding", "sentence_transformer.modules.static_embedding")
 _STATIC_NAMES = tuple(f"sentence_transformers.{place}.StaticEmbedding" for place in _STATIC_PLACES)
 """Names of sentence-transformers' static embedding in ``modules.json``."""
@@ -217,6 +214,16 @@ def use_one_gpu(arguments: SentenceTransformerTrainingArguments, device: str) ->
     arguments._n_gpu = 1
 
 
+def resumed_checkpoint() -> str | None:
+    """Return the checkpoint that the calling ``Trainer.train`` resumes from, or None; callbacks do not receive it."""
+    from transformers import Trainer
+
+    code, frame = inspect.unwrap(Trainer.train).__code__, inspect.currentframe()
+    while frame is not None and frame.f_code is not code:
+        frame = frame.f_back
+    return None if frame is None else cast("str | None", frame.f_locals["resume_from_checkpoint"])
+
+
 class FirstCallbacks(list["TrainerCallback"]):
     """Callbacks that the Trainer runs before its default callbacks.
 
@@ -244,15 +251,15 @@ def load_stock(source: str | None, classes: Sequence[type[torch.nn.Module]], **o
 
 
 def extend_stock(find: Callable[[str], str | None], classes: Mapping[str, type[torch.nn.Module]]) -> None:
-    """Let the stock class load models by name, and custom modules without ``trust_remote_code``.
+    """Let the stock classes load models by name, and custom modules without ``trust_remote_code``.
 
     Args:
         find: Function that returns the folder of a known model name, and None for other names.
         classes: Module classes by their names in ``modules.json``.
     """
-    from sentence_transformers.sentence_transformer.model import SentenceTransformer as Stock
+    from sentence_transformers.base.model import BaseModel  # of SentenceTransformer, SparseEncoder, CrossEncoder, ...
 
-    load = Stock.__init__
+    load = BaseModel.__init__
 
     @wraps(load)
     def initialise(self: Any, model_name_or_path: str | None = None, *args: Any, **options: Any) -> None:
@@ -260,8 +267,8 @@ def extend_stock(find: Callable[[str], str | None], classes: Mapping[str, type[t
             model_name_or_path, options["local_files_only"] = folder, True
         load(self, model_name_or_path, *args, **options)
 
-    Stock.__init__ = initialise  # type: ignore[method-assign]
-    Stock._module_classes = classes
+    BaseModel.__init__ = initialise  # type: ignore[method-assign]
+    BaseModel._module_classes = classes
 
 
 def _by_reference(classes: Sequence[type[torch.nn.Module]]) -> dict[str, type[torch.nn.Module]]:
@@ -287,8 +294,7 @@ def mask_without_prompt(mask: Tensor, prompt_length: int | Tensor) -> Tensor:
     """Mask the prompt tokens, as ``Pooling`` does with ``include_prompt=False``."""
     from sentence_transformers.sentence_transformer.modules import Pooling
 
-    length = int(torch.as_tensor(prompt_length).flatten()[0])
-    return cast("Tensor", Pooling._exclude_prompt_from_mask(mask, length))
+    return cast("Tensor", Pooling._exclude_prompt_from_mask(mask, int(torch.as_tensor(prompt_length).flatten()[0])))
 
 
 def mini_batch_ranges(features: Features, size: int, tokens: int | None) -> list[tuple[int, int]]:
@@ -296,6 +302,45 @@ def mini_batch_ranges(features: Features, size: int, tokens: int | None) -> list
     from sentence_transformers.base.losses import gradcache
 
     return gradcache._minibatch_ranges(features, size, tokens)
+
+
+class LossWrapper(NamedTuple):
+    """``MatryoshkaLoss`` or ``AdaptiveLayerLoss`` while it calls the loss inside it, with a replaced ``forward``."""
+
+    name: str
+    first_pass: bool  # whether this is its first call of the loss for a batch
+    decorators: list[tuple[torch.nn.Module, Any]]
+
+    @contextmanager
+    def without_wrapper(self) -> Iterator[None]:
+        """Restore the model's own forward inside the block."""
+        for module, decorator in self.decorators:
+            while hasattr(decorator, "fn"):
+                decorator = decorator.fn
+            module.forward = decorator
+        try:
+            yield
+        finally:
+            for module, decorator in self.decorators:
+                module.forward = decorator
+
+
+def find_loss_wrapper(model: torch.nn.Module) -> LossWrapper | None:
+    """Return the stock wrapper that is now calling the loss inside it, or None."""
+    from sentence_transformers.sentence_transformer.losses import adaptive_layer, matryoshka
+
+    names = {adaptive_layer.ForwardDecorator: "AdaptiveLayerLoss", matryoshka.ForwardDecorator: "MatryoshkaLoss"}
+    modules = dict.fromkeys([model, unwrap_compiled(model), unwrap_compiled(getattr(model, "module", model))])
+    outer = [(module, decorator) for module in modules if type(decorator := vars(module).get("forward")) in names]
+    chain: list[Any] = [decorator for _, decorator in outer]
+    for decorator in chain:  # grows: a wrapper may be inside another
+        chain += [decorator.fn] if type(decorator.fn) in names else []
+    if not chain:
+        return None
+    transformer = vars(next(iter([*modules][-1].children()))).get("forward")
+    is_cached = any(getattr(decorator, "cache", None) for decorator in chain)
+    first_pass = getattr(transformer, "layer_idx", None) is None and not is_cached
+    return LossWrapper(" and ".join(names[type(decorator)] for decorator in chain), first_pass, outer)
 
 
 def slice_rows(features: Features, begin: int, end: int) -> Features:

@@ -83,9 +83,7 @@ def connect_processes(device: str | None) -> str | None:
     from transformers.utils import logging as transformers_logging
 
     if device not in (None, "cpu", "cuda"):
-        raise ConfigurationError(
-            f"device={device!r}: each process uses its own GPU. Omit device=, or pass device='cpu'."
-        )
+        raise ConfigurationError(f"device={device!r}: each process uses its own GPU. Omit it, or use 'cpu'.")
     on_cpu = os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true", "yes") or not torch.cuda.is_available()
     state = PartialState(cpu=device == "cpu" or (device is None and on_cpu))
     if _group is None:

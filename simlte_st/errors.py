@@ -49,7 +49,7 @@ class DiskFullError(SimlteError, OSError):
 
 
 class TrainingDiverged(SimlteError, ArithmeticError):
-    """A loss or a weight is no longer finite. The last good checkpoint is kept."""
+    """A loss, a weight or an embedding is no longer finite. The last good checkpoint is kept."""
 
 
 class Interrupted(KeyboardInterrupt):

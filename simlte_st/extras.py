@@ -23,9 +23,8 @@ def check_installed(module: str, extra: str, purpose: str) -> None:
     """Check that an optional dependency is installed, without importing it."""
     package = module.split(".")[0]
     if (sys.modules[package] if package in sys.modules else importlib.util.find_spec(package)) is None:
-        raise MissingExtraError(
-            f"{package!r} is needed for {purpose} and is not installed. Install it with: {install_command(extra)}"
-        )
+        hint = f"Install it with: {install_command(extra)}"
+        raise MissingExtraError(f"{package!r} is needed for {purpose} and is not installed. {hint}")
 
 
 def install_command(extra: str) -> str:

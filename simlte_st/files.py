@@ -8,11 +8,12 @@ import json
 import math
 import os
 import shutil
+import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
@@ -40,13 +41,13 @@ _LOCK = ".lock"
 def atomic_path(target: str | os.PathLike[str], *siblings: Path) -> Iterator[Path]:
     """Yield a temporary path beside ``target``, and rename it to ``target`` if the block succeeds.
 
-    ``target`` can be a file or a folder and may already exist. If the block raises, ``target`` is left unchanged;
-    otherwise the old version is deleted once the new one is in place.
+    ``target`` can be a file or a folder and may already exist; a link is followed. If the block raises, ``target`` is
+    left unchanged; otherwise the old version is deleted once the new one is in place.
 
     ``siblings`` are other files in the same folder as ``target``. Write them beside the temporary path; they are
     renamed before it.
     """
-    target = Path(target)
+    target = Path(os.path.realpath(target))
     target.parent.mkdir(parents=True, exist_ok=True)
     holder = _make_holder(target).absolute()  # absolute, because Arrow would expand a leading ~
     temporary, backup = holder / target.name, holder / f"{target.name}.before"
@@ -56,7 +57,8 @@ def atomic_path(target: str | os.PathLike[str], *siblings: Path) -> Iterator[Pat
             (holder / "mode").touch()
             path.chmod((holder / "mode").stat().st_mode & 0o777)
         for sibling in siblings:
-            os.replace(holder / sibling.name, sibling)
+            with atomic_path(sibling) as place:  # may be linked to another disk
+                shutil.move(holder / sibling.name, place)
         if temporary.is_dir() and target.is_dir():
             os.replace(target, backup)  # a folder cannot be renamed over a non-empty one
         os.replace(temporary, target)
@@ -95,9 +97,7 @@ def hold(folder: Path) -> FileLock:
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        raise ConfigurationError(
-            f"Another process is already working in {folder}: wait for it, or choose another output."
-        ) from None
+        raise ConfigurationError(f"A process is already working in {folder}: wait, or choose another output.") from None
     return lock
 
 
@@ -149,7 +149,7 @@ def check_place(target: Path, advice: str = "Choose another output.") -> None:
     """Check that a file or folder can be created at a path, before any work is done."""
     if not target.name or target.name == "..":  # an empty name, which Path takes for the working folder
         raise ConfigurationError(f"{target} cannot be written: it does not name a file or folder. {advice}")
-    parent = next(folder for folder in target.absolute().parents if os.path.lexists(folder))
+    parent = next(folder for folder in Path(os.path.realpath(target)).parents if os.path.lexists(folder))
     try:  # os.access is wrong about /proc and read-only media
         os.rmdir(tempfile.mkdtemp(suffix=_HOLDER, dir=parent))
     except OSError as error:
@@ -178,9 +178,15 @@ def check_free(target: Path, overwrite: bool, marker: str = MODEL_FILE) -> None:
         return
     check_new(target, overwrite)
     if not os.path.isfile(target / marker):
-        raise ConfigurationError(
-            f"{target} is not a model (no {marker}), so it is not overwritten. Choose another output, or delete it."
-        )
+        advice = "Choose another output, or delete it."
+        raise ConfigurationError(f"{target} is not a model (no {marker}), so it is not overwritten. {advice}")
+
+
+def standard_input() -> BinaryIO:
+    """Return standard input; daemons may close it."""
+    if sys.stdin is None:
+        raise ConfigurationError("Standard input is closed: pass the input as an argument or in a file instead of -.")
+    return sys.stdin.buffer
 
 
 def write_json(target: str | os.PathLike[str], value: object) -> None:
@@ -189,9 +195,9 @@ def write_json(target: str | os.PathLike[str], value: object) -> None:
         temporary.write_text(to_json(value) + "\n", encoding="utf-8")
 
 
-def to_json(value: object) -> str:
-    """Return a value as indented JSON, with null for NaN and infinity and with lone surrogates replaced."""
-    return json.dumps(_writable(value), indent=2, ensure_ascii=False, allow_nan=False)
+def to_json(value: object, indent: int | None = 2, default: Callable[[Any], object] | None = None) -> str:
+    """Return a value as JSON, with null for NaN and infinity and with lone surrogates replaced."""
+    return json.dumps(_writable(value), indent=indent, ensure_ascii=False, allow_nan=False, default=default)
 
 
 def _writable(value: object) -> object:

@@ -145,9 +145,8 @@ def _(folder: Path) -> Path:
 @base("XLM-R (prompts)", "multilingual-e5, bge-m3, paraphrase-multilingual-mpnet")
 def _(folder: Path) -> Path:
     config = transformers.XLMRobertaConfig(**_SIZES, max_position_embeddings=65, pad_token_id=0, type_vocab_size=1)
-    return save_model(
-        folder, [*write_modules(folder / "raw", transformers.XLMRobertaModel(config)), Normalize()], prompts=E5
-    )
+    modules = write_modules(folder / "raw", transformers.XLMRobertaModel(config))
+    return save_model(folder, [*modules, Normalize()], prompts=E5)
 
 
 @base("DeBERTa", "deberta-v3, and encoders made of it")
@@ -165,9 +164,8 @@ def _(folder: Path) -> Path:
         vocab_size=_SIZES["vocab_size"], d_model=32, d_kv=8, d_ff=32, num_layers=1, num_heads=4, pad_token_id=0
     )
     modules = write_modules(folder / "raw", transformers.T5EncoderModel(config), tokens=tokenizer("$A [SEP]"))
-    return save_model(
-        folder, [*modules, Dense(32, 32, bias=False, activation_function=torch.nn.Identity()), Normalize()]
-    )
+    linear = Dense(32, 32, bias=False, activation_function=torch.nn.Identity())
+    return save_model(folder, [*modules, linear, Normalize()])
 
 
 @base("Qwen3 (last token, prompts)", "Qwen3-Embedding", "Qwen3Model")

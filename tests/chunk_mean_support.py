@@ -12,7 +12,7 @@ from sentence_transformers.sentence_transformer.modules import Normalize, Poolin
 from support import make_tokenizer
 from torch import Tensor
 from torch.nn import functional
-from transformers import AutoConfig, AutoModel
+from transformers import AutoConfig, AutoModel, PretrainedConfig
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
 # RoBERTa-like models number positions from the padding id, 0 here, plus one.
@@ -26,6 +26,13 @@ FAMILIES: dict[str, dict[str, Any]] = {
 }
 
 
+def make_config(family: str, vocabulary: int, **settings: Any) -> PretrainedConfig:
+    """Configure a small model of a family, with 64 positions by default and the ids of ``make_tokenizer``."""
+    ids = {"pad_token_id": 0, "bos_token_id": 2, "cls_token_id": 2, "eos_token_id": 3, "sep_token_id": 3}
+    fields = {"max_position_embeddings": 64, "vocab_size": vocabulary, **FAMILIES.get(family, SIZES), **ids}
+    return AutoConfig.for_model(family, **{**fields, **settings})
+
+
 def make_model(
     folder: Path,
     family: str = "bert",
@@ -37,10 +44,8 @@ def make_model(
 ) -> SentenceTransformer:
     """Make a sentence encoder in eval mode on the CPU, with weights large enough to reveal a wrong token."""
     tokenizer = make_tokenizer()
-    ids = {"pad_token_id": 0, "bos_token_id": 2, "cls_token_id": 2, "eos_token_id": 3, "sep_token_id": 3}
-    fields = {"max_position_embeddings": 64, "vocab_size": len(tokenizer), **FAMILIES.get(family, SIZES), **ids}
     with torch.random.fork_rng():
-        encoder = AutoModel.from_config(AutoConfig.for_model(family, **{**fields, **settings}))
+        encoder = AutoModel.from_config(make_config(family, len(tokenizer), **settings))
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for weight in encoder.parameters():  # biases of 0 and norms of 1 would hide errors
@@ -55,19 +60,13 @@ def make_model(
     return SentenceTransformer(modules=modules, device="cpu").eval()
 
 
-def by_hand(
-    model: SentenceTransformer, text: str, chunk_length: int = 24, max_length: int = 4096, prompt: str = ""
-) -> Tensor:
+def by_hand(model: SentenceTransformer, text: str, chunk: int = 24, max_length: int = 4096, prompt: str = "") -> Tensor:
     """Encode each chunk separately with the original model and average the embeddings."""
     tokenizer = model.tokenizer
     prompt_ids = tokenizer(prompt, add_special_tokens=False)["input_ids"]
     body = tokenizer(text, add_special_tokens=False)["input_ids"][: max_length - 2 - len(prompt_ids)]
-    room = chunk_length - 2 - len(prompt_ids)
-    pieces = [body[:room]]
-    end = room
-    while end < len(body):
-        pieces.append(body[end : end + room])
-        end += room
+    room = chunk - 2 - len(prompt_ids)
+    pieces = [body[start : start + room] for start in range(0, max(1, len(body)), room)]
     vectors = []
     for piece in pieces:
         ids = torch.tensor([[tokenizer.cls_token_id, *prompt_ids, *piece, tokenizer.sep_token_id]])

@@ -2,7 +2,5 @@
 
 from __future__ import annotations
 
-HOSTILE = (
-    "</script><img src=x onerror=\"document.title='owned'\"> <b>bold</b> $title {{x}} &amp; [md](javascript:alert`1`)"
-)
+HOSTILE = "</script><img src=x onerror=\"document.title='own'\"> <b>b</b> $title {{x}} &amp; [a](javascript:alert`1`)"
 """A text that would act as markup if it were not escaped."""

@@ -18,19 +18,11 @@ HIDDEN = 32
 def stock_config(window: int | list[int] = 16, **fields: object) -> LongformerConfig:
     """Configure a stock Longformer of 2 layers without dropout."""
     settings = {
-        "vocab_size": 60,
-        "hidden_size": HIDDEN,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "intermediate_size": 48,
-        "max_position_embeddings": 1200,
-        "attention_window": window,
-        "hidden_dropout_prob": 0.0,
-        "attention_probs_dropout_prob": 0.0,
-        "pad_token_id": 1,
-        **fields,
-    }
-    return LongformerConfig(**settings)
+        "vocab_size": 60, "hidden_size": HIDDEN, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "intermediate_size": 48, "max_position_embeddings": 1200, "attention_window": window, "pad_token_id": 1,
+        "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0,
+    }  # fmt: skip
+    return LongformerConfig(**{**settings, **fields})
 
 
 def ours_like(stock: PreTrainedModel) -> SimlteLongformerModel:

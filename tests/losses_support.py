@@ -68,9 +68,8 @@ def flatten(features: dict[str, Any]) -> dict[str, Any]:
 
 def mean_model(transformer: Transformer) -> SentenceTransformer:
     """Make a model with mean pooling in training mode, without dropout."""
-    model = SentenceTransformer(
-        modules=[transformer, Pooling(transformer.get_embedding_dimension(), "mean")], device="cpu"
-    )
+    pooling = Pooling(transformer.get_embedding_dimension(), "mean")
+    model = SentenceTransformer(modules=[transformer, pooling], device="cpu")
     set_dropout(model, 0.0)
     return model.train()
 
@@ -92,14 +91,10 @@ def compare(first: Results, second: Results, rtol: float, atol: float) -> None:
     """Compare values or gradients by name; None equals zeros."""
     assert first.keys() == second.keys()
     for name, tensor in first.items():
-        expected = second[name]
-        if tensor is None or expected is None:
-            assert tensor is None or not tensor.any(), name
-            assert expected is None or not expected.any(), name
-        else:
-            torch.testing.assert_close(
-                tensor, expected, rtol=rtol, atol=atol, msg=lambda text, name=name: f"{name}: {text}"
-            )
+        pair = [value for value in (tensor, second[name]) if value is not None]
+        if len(pair) == 2:
+            torch.testing.assert_close(*pair, rtol=rtol, atol=atol, msg=lambda text, name=name: f"{name}: {text}")
+        assert len(pair) == 2 or not any(value.any() for value in pair), name
 
 
 def first_batch(loss: Any) -> None:

@@ -11,22 +11,10 @@ from toy_sets_support import write_set, write_toy_sets
 from benchmarks.grid.systems import SCALES
 
 TINY = replace(
-    SCALES["cpu"],
-    seeds=(0,),
-    corpus_documents=40,
-    steps=2,
-    batch_size=8,
-    tokens=32,
-    learning_rate=1e-3,
-    read=48,
-    train_documents=30,
-    test_documents=30,
-    head="logistic",
-    draws=2,
-    ablation_data=("20news",),
-    redundancy_documents=4,
+    SCALES["cpu"], seeds=(0,), corpus_documents=40, steps=2, batch_size=8, tokens=32, learning_rate=1e-3, read=48,
+    train_documents=30, test_documents=30, head="logistic", draws=2, ablation_data=("20news",), redundancy_documents=4,
     attention_documents=3,
-)
+)  # fmt: skip
 
 
 def write_papers_sets(folder: Path) -> None:
@@ -36,6 +24,5 @@ def write_papers_sets(folder: Path) -> None:
     labels: list[object] = ["abc"[row % 3] for row in range(60)]
     write_set(folder, "20newsgroups", text=texts, label=labels, split=["train", "test"] * 30)
     write_set(folder, "bbc", text=texts[::-1], label=labels[::-1])
-    write_set(
-        folder, "enwiki2014", id=[f"{n}" for n in range(60)], text=[make_document(n, sentences=6) for n in range(60)]
-    )
+    articles = [make_document(number, sentences=6) for number in range(60)]
+    write_set(folder, "enwiki2014", id=[*map(str, range(60))], text=[*articles])

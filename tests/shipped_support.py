@@ -12,14 +12,7 @@ from support import make_tokenizer
 
 from simlte_st.models import shipped
 from simlte_st.models.loading import load_model
-from simlte_st.models.shipped import (
-    BUILD_FILE,
-    CARD_FILE,
-    DIFFERENCE_FILE,
-    add_difference,
-    linear_weights,
-    make_untrained,
-)
+from simlte_st.models.shipped import BUILD_FILE, CARD_FILE, DIFFERENCE_FILE, add_difference, make_untrained
 from simlte_st.models.static import TOKENIZER, save_for_model2vec
 
 BERT, LONGFORMER, STATIC = "simlte-bert", "simlte-longformer", "simlte-static"
@@ -40,7 +33,7 @@ def ship(name: str, start: Path, seed: int = 0, rank: int = 2) -> SentenceTransf
     model = untrained_model(name, start)
     generator = torch.Generator().manual_seed(seed)
     factors = {}
-    for key, weight in linear_weights(model).items():
+    for key, weight in shipped.linear_weights(model).items():
         shape, size = weight.shape, (float(weight.detach().std()) / rank) ** 0.5
         factors[f"{key}.left"] = (torch.randn(shape[0], rank, generator=generator) * size).half()
         factors[f"{key}.right"] = (torch.randn(rank, shape[1], generator=generator) * size).half()

@@ -20,7 +20,7 @@ from sentence_transformers import SentenceTransformer
 
 from benchmarks.readme_numbers import FIGURE, figure, fill_blocks, pages
 from simlte_st.cli.app import build
-from simlte_st.cli.main import _DASH
+from simlte_st.cli.command_line import _DASH
 
 CHECKOUT = Path(__file__).parent.parent
 DOCS = CHECKOUT / "docs"

@@ -17,16 +17,7 @@ from safetensors.torch import save_file
 
 from simlte_st.data import read_documents
 from simlte_st.errors import ConfigurationError, DamagedFileError, DiskFullError
-from simlte_st.files import (
-    atomic_path,
-    changes,
-    check_apart,
-    check_free,
-    check_place,
-    hold,
-    read_json,
-    write_json,
-)
+from simlte_st.files import atomic_path, changes, check_apart, check_free, check_place, hold, read_json, write_json
 from simlte_st.files import home as home_folder
 
 
@@ -56,6 +47,20 @@ def test_several_files_are_written_together(tmp_path: Path) -> None:
         raise RuntimeError
     assert {page.read_text(), table.read_text()} == {"new"}
     assert len(os.listdir(tmp_path)) == 2
+
+
+def test_links_are_followed(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    for name in ("a", "b"):
+        (tmp_path / "disk" / f"old-{name}").write_text("old")
+        (tmp_path / name).symlink_to(tmp_path / "disk" / f"old-{name}")
+    (tmp_path / "c").symlink_to(tmp_path / "disk" / "new")
+    with atomic_path(tmp_path / "a", tmp_path / "b") as path:
+        path.write_text("a")
+        path.with_name("b").write_text("b")
+    write_json(tmp_path / "c", 1)
+    assert [path.read_text() for path in sorted((tmp_path / "disk").iterdir())] == ["1\n", "a", "b"]
+    assert all((tmp_path / name).is_symlink() for name in "abc")
 
 
 def test_directory_replaces_a_non_empty_directory(tmp_path: Path) -> None:

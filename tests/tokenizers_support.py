@@ -38,13 +38,8 @@ def _byte_level(pre_tokenizer: pre_tokenizers.PreTokenizer) -> PreTrainedTokeniz
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizer
     tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=700,
-        special_tokens=SPECIAL,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(TEXTS, trainer)
+    options = {"special_tokens": SPECIAL, "initial_alphabet": pre_tokenizers.ByteLevel.alphabet()}
+    tokenizer.train_from_iterator(TEXTS, trainers.BpeTrainer(vocab_size=700, show_progress=False, **options))
     return _finish(tokenizer)
 
 
@@ -59,14 +54,9 @@ def byte_level_split() -> PreTrainedTokenizerFast:
         r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
         r"|\s+(?!\S)|\s+"
     )
-    return _byte_level(
-        pre_tokenizers.Sequence(
-            [
-                pre_tokenizers.Split(Regex(pattern), behavior="isolated"),
-                pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-            ]
-        )
-    )
+    split = pre_tokenizers.Split(Regex(pattern), behavior="isolated")
+    encode = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    return _byte_level(pre_tokenizers.Sequence([split, encode]))
 
 
 def unigram() -> PreTrainedTokenizerFast:
@@ -101,13 +91,6 @@ def word_level() -> PreTrainedTokenizerFast:
 
 TOKENIZERS: dict[str, Callable[[], PreTrainedTokenizerFast]] = {
     function.__name__: function
-    for function in (
-        word_piece,
-        word_level,
-        byte_level,
-        byte_level_split,
-        unigram,
-        sentence_piece_bpe,
-    )
+    for function in (word_piece, word_level, byte_level, byte_level_split, unigram, sentence_piece_bpe)
 }
 """Tokenizers of every kind whose tokens do not cross spaces, by name."""

@@ -24,11 +24,7 @@ def write_toy_sets(folder: Path, sentences: int) -> None:
     write_set(folder, "aan_papers", id=[f"P{row}" for row in range(24)], text=[*PAPERS])
     links = [(row, (row + step) % 24) for row in range(24) for step in (8, 11)]
     write_set(folder, "aan_citations", citing=[f"P{a}" for a, _ in links], cited=[f"P{b}" for _, b in links])
-    write_set(
-        folder,
-        "stsb",
-        sentence1=[make_document(row, sentences=1) for row in range(20)],
-        sentence2=[make_document(row + row % 3, sentences=1) for row in range(20)],
-        score=[float(2 - row % 3) for row in range(20)],
-        split=["test"] * 20,
-    )
+    first = [make_document(row, sentences=1) for row in range(20)]
+    second = [make_document(row + row % 3, sentences=1) for row in range(20)]
+    scores = [float(2 - row % 3) for row in range(20)]
+    write_set(folder, "stsb", sentence1=[*first], sentence2=[*second], score=[*scores], split=["test"] * 20)

@@ -75,16 +75,10 @@ def stock_trainer(
     **settings: Any,
 ) -> SentenceTransformerTrainer:
     """Return the unmodified Trainer, on the CPU."""
-    return SentenceTransformerTrainer(
-        model=model,
-        args=SentenceTransformerTrainingArguments(
-            output_dir=str(folder), **{"report_to": "none", "disable_tqdm": True, "use_cpu": True, **settings}
-        ),
-        train_dataset=dataset,
-        loss=loss,
-        callbacks=callbacks,
-        evaluator=evaluator,
-    )
+    settings = {"report_to": "none", "disable_tqdm": True, "use_cpu": True, **settings}
+    args = SentenceTransformerTrainingArguments(output_dir=str(folder), **settings)
+    others = {"loss": loss, "callbacks": callbacks, "evaluator": evaluator}
+    return SentenceTransformerTrainer(model=model, args=args, train_dataset=dataset, **others)
 
 
 Ids = tuple[int, ...]
@@ -98,13 +92,8 @@ class Recording(MultipleNegativesRankingLoss):
         self.batches: list[list[tuple[Ids, ...]]] = []
 
     def forward(self, features: Any, labels: Any) -> torch.Tensor:
-        columns = [
-            [
-                tuple(ids[mask.bool()].tolist())
-                for ids, mask in zip(side["input_ids"], side["attention_mask"], strict=True)
-            ]
-            for side in features
-        ]
+        sides = [zip(side["input_ids"], side["attention_mask"], strict=True) for side in features]
+        columns = [[tuple(ids[mask.bool()].tolist()) for ids, mask in rows] for rows in sides]
         self.batches.append(list(zip(*columns, strict=True)))
         loss: torch.Tensor = super().forward(features, labels)
         return loss

@@ -29,8 +29,8 @@ from simlte_st.reading.documents import DocumentReader, ReadReport, read_documen
 from simlte_st.reading.sources import PLACES
 
 COMMANDS = (
-    "train", "encode", "index", "search", "link", "serve", "explore", "compare", "evaluate", "dedupe", "convert",
-    "export", "demo",
+    "train", "encode", "index", "search", "link", "serve", "mcp", "explore", "compare", "evaluate", "dedupe",
+    "convert", "export", "demo",
 )  # fmt: skip
 """The commands, in the order shown in the help."""
 

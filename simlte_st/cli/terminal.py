@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TextIO
 
-from simlte_st.files import valid_unicode
+from simlte_st.files import standard_input, valid_unicode
 
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters except tab and line ends, characters that change the direction of text, and lone surrogates."""
@@ -63,7 +63,7 @@ class PrintableStream:
 def with_lines(words: Iterable[str]) -> Iterator[str]:
     """Yield words, replacing ``-`` with the non-empty lines of standard input."""
     for word in words:
-        lines = (line.decode("utf-8-sig", "replace").strip() for line in (sys.stdin.buffer if word == "-" else ()))
+        lines = (line.decode("utf-8-sig", "replace").strip() for line in (standard_input() if word == "-" else ()))
         yield from filter(None, lines) if word == "-" else [valid_unicode(word)]
 
 

@@ -79,7 +79,6 @@ def divide_labelled(documents: Sequence[Document], column: str, seed: int) -> tu
             "documents, choose a column with fewer classes, or draw a larger sample."
         )
     train, test = splits.divide_rows([documents[row].text for row in usable_rows], labels, 0.5, seed)
-    splits.warn_of_classes([labels[row] for row in train], [labels[row] for row in test], SHOTS)
     return [usable_rows[row] for row in train], [usable_rows[row] for row in test]
 
 
@@ -92,6 +91,9 @@ class Bench:
         self.texts = [document.text for document in documents]
         self.labels = [str(document.label) for document in documents]
         self.labelled_rows = None if probe is None else divide_labelled(documents, probe, seed)
+        if self.labelled_rows is not None:
+            train, test = ([self.labels[row] for row in rows] for rows in self.labelled_rows)
+            splits.warn_of_classes(train, test, SHOTS)
         self.source, self.probe, self.seed, self.progress = source, probe, seed, progress
         self.candidates: list[Candidate] = []
         self.models: dict[str, SentenceTransformer] = {}

@@ -126,11 +126,13 @@ def compare(
     reader = read_documents(source)
     if probe is not None:
         reader = reader.with_options(label_column=probe)
-    from simlte_st.evaluation.bench import Bench, load_models, shrink_sample
+    from simlte_st.evaluation.bench import Bench, divide_labelled, load_models, shrink_sample
     from simlte_st.models.limits import warn_of_language
     from simlte_st.models.static import is_static
 
     documents = sample_documents(reader, sample, seed)
+    if probe is not None:
+        divide_labelled(documents, probe, seed)  # raises errors before models are loaded
     loaded = load_models(models, device)
     documents, tokens = shrink_sample(documents, next(iter(loaded.values())), seed)
     warn_of_language(loaded, (document.text for document in documents))

@@ -98,9 +98,8 @@ def compare_halves(
             print(give_verdict(halves["base"], halves["mine"]).summary())
     """
     budgets = [budget for budget in (half_length, *map(view_budget, models.values())) if budget is not None]
-    anchors, positives = measures.split_half_views(
-        documents, segmenter=segmenter, budget=min(budgets, default=None), seed=seed
-    )
+    budget = min(budgets, default=None)
+    anchors, positives = measures.split_half_views(documents, segmenter=segmenter, budget=budget, seed=seed)
     words = TfidfScores([*anchors, *positives])
     ranks = measures.result_from_ranks(measures.ranks_of_halves(words), seed)
     results = {TFIDF: HalvesComparison(measures.agreement_of_scores(words, seed=seed), ranks)}

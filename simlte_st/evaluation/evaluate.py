@@ -86,9 +86,8 @@ class Evaluation:
 
     def to_dict(self) -> dict[str, dict[str, object]]:
         """Return the results by model name, as JSON values."""
-        results: dict[str, dict[str, object]] = {
-            name: {"halves": half.metrics(), "max_seq_length": half.reads} for name, half in self.halves.items()
-        }
+        halves = self.halves.items()
+        results = {name: dict[str, object](halves=half.metrics(), max_seq_length=half.reads) for name, half in halves}
         for name, probe in self.probes.items():
             results[name]["probes"] = probe.metrics()
         for name, verdict in self.verdicts.items():

@@ -55,9 +55,8 @@ def encode_texts(
         if type(model) is SentenceTransformer:  # subclasses have their own encode
             reader = TextReader(model, batch_size, texts)
             model, batch_size = reader.model, reader.batch_size
-        embeddings = model.encode(
-            list(texts), prompt=document_prompt(model), batch_size=batch_size, show_progress_bar=False
-        )
+        prompt = document_prompt(model)
+        embeddings = model.encode(list(texts), prompt=prompt, batch_size=batch_size, show_progress_bar=False)
     return np.asarray(embeddings, dtype=np.float32)
 
 

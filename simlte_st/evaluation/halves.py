@@ -232,8 +232,7 @@ def words_agreement(first: ArrayLike, second: ArrayLike, words: Neighbours, *, s
 
     A model whose neighbours reflect style or length rather than topic scores low here.
     """
-    scores = cosines_of_halves(first, second)
-    count = words[0].shape[1]
+    scores, count = cosines_of_halves(first, second), words[0].shape[1]
     _, *sides = _half_rows(scores.size // 2, count)
     shares = [
         _overlap(_nearest(scores, rows, rows, count), by_words)

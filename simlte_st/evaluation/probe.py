@@ -254,6 +254,5 @@ def few_shot_probe(
     results = []
     for draw in range(draws):
         rows = draw_shots(train_y, shots, draw, seed)
-        labels = [train_y[row] for row in rows]
-        results.append(fit_probe(x[rows], labels, test_x, test_y, seed=seed + draw, **settings))
+        results.append(fit_probe(x[rows], [train_y[row] for row in rows], test_x, test_y, seed=seed + draw, **settings))
     return FewShotResult(tuple(results))

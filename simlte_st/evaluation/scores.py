@@ -102,8 +102,7 @@ def tfidf_parts(train: Sequence[str], test: Sequence[str]) -> tuple[Any, Any]:
 
     Even few-shot probes use the vocabulary and idf of all training texts, because these need no labels.
     """
-    vectorizer = fit_tfidf(train)
-    rows = vectorizer.transform([*train, *test])
+    rows = fit_tfidf(train).transform([*train, *test])
     return rows[: len(train)], rows[len(train) :]
 
 

@@ -65,9 +65,7 @@ def plain_labels(labels: Sequence[Label]) -> list[Label]:
     """Convert labels to plain ``str`` or ``int``."""
     values = np.asarray(list(labels))
     if values.dtype.kind not in "Uiub":
-        raise DataError(
-            "Labels must be all strings or all integers. Convert them, and leave out documents without a label."
-        )
+        raise DataError("Labels must be all strings or all integers: convert them, and leave out unlabelled documents.")
     plain: list[Label] = values.tolist()
     return plain
 
@@ -84,8 +82,7 @@ def stratified_split(
     split = np.where(classes >= 0, TRAIN, NEITHER).astype(np.int8)
     hashes = _mix(keys, seed)
     order = np.lexsort((hashes, classes))
-    starts = np.searchsorted(classes[order], np.arange(classes.max(initial=-1) + 2))
-    for start, stop in itertools.pairwise(starts):
+    for start, stop in itertools.pairwise(np.searchsorted(classes[order], np.arange(classes.max(initial=-1) + 2))):
         members = order[start:stop]
         split[members[: _test_size(hashes[members], test_share)]] = TEST
     return split
@@ -96,9 +93,7 @@ def _test_size(hashes: NDArray[np.uint64], share: float) -> int:
     size = min(round(len(hashes) * share), len(hashes) - 1)
     # Possible sizes: those that do not split a group of duplicates.
     ends = np.flatnonzero(hashes[1:] != hashes[:-1]) + 1
-    if size < 1 or not len(ends):
-        return 0
-    return int(ends[min(int(np.searchsorted(ends, size)), len(ends) - 1)])
+    return 0 if size < 1 or not len(ends) else int(ends[min(int(np.searchsorted(ends, size)), len(ends) - 1)])
 
 
 def _mix(keys: Ints, seed: int) -> NDArray[np.uint64]:
@@ -168,8 +163,7 @@ def split_by_label(
             documents = list(read_documents("papers.parquet", label_column="topic"))
             train_part, test_part = split_by_label(documents, 0.3, seed=0)
     """
-    texts = [document.text for document in documents]
-    train, test = divide_rows(texts, document_labels(documents), test_share, seed)
+    train, test = divide_rows([document.text for document in documents], document_labels(documents), test_share, seed)
     return [documents[row] for row in train], [documents[row] for row in test]
 
 
@@ -210,10 +204,8 @@ def document_labels(documents: Sequence[Document]) -> list[str]:
     """Return the label of each document."""
     labels = [document.label for document in documents if document.label is not None]
     if len(labels) < len(documents):
-        raise DataError(
-            f"{len(documents) - len(labels)} of {len(documents)} documents have no label. Set label_column=, and leave "
-            "out documents without a label."
-        )
+        advice = "Set label_column=, and leave out documents without a label."
+        raise DataError(f"{len(documents) - len(labels)} of {len(documents)} documents have no label. {advice}")
     return labels
 
 
@@ -236,5 +228,4 @@ def draw_shots(labels: Sequence[Any], shots: Count, draw: CountOrZero, seed: See
     _, classes, sizes = np.unique(plain_labels(labels), return_inverse=True, return_counts=True)
     members = np.split(np.argsort(classes, kind="stable"), np.cumsum(sizes)[:-1])
     rng = np.random.default_rng([seed, draw])
-    shots_by_class = [rng.choice(rows, min(shots, len(rows)), replace=False) for rows in members]
-    return sorted(np.concatenate(shots_by_class).tolist())
+    return sorted(np.concatenate([rng.choice(rows, min(shots, len(rows)), replace=False) for rows in members]).tolist())

@@ -295,10 +295,7 @@ def give_verdict(
 def why_incomparable(base: HalvesComparison, model: HalvesComparison) -> str | None:
     """Return why two models cannot be compared without labels, or None if they can."""
     if (base.similarities is None) != (model.similarities is None):
-        return (
-            "One model is static and the other is an encoder. Documents alone cannot tell which is better; a probe on "
-            "labels can."
-        )
+        return "One model is static, the other an encoder. Only a probe on labels can tell which is better."
     if base.reads == model.reads:
         return None
     base_reads, model_reads = ("all" if reads is None else f"{reads:,}" for reads in (base.reads, model.reads))

@@ -127,10 +127,8 @@ def find_topics(
     if distinct < 2:
         raise DataError("The model encodes all documents as the same vector, so they have no topics.")
     if len(halves.rows) < _MIN_TOPIC_SIZE:
-        raise DataError(
-            f"Only {len(halves.rows)} documents have two words or more and can be split into halves; topics need at "
-            f"least {_MIN_TOPIC_SIZE}."
-        )
+        usable = f"{len(halves.rows)} documents have two words or more"
+        raise DataError(f"Only {usable} and can be split into halves; topics need at least {_MIN_TOPIC_SIZE}.")
     max_number = max(2, min(distinct, len(halves.rows) // _MIN_TOPIC_SIZE))
     numbers = [size for size in NUMBERS if size <= max_number] if number is None else [min(number, distinct)]
     bar = with_progress_bar(numbers, "Trying numbers of topics", unit="number", show=progress)
@@ -214,8 +212,7 @@ def topic_terms(texts: Sequence[str], topics: Ints, count: int, language: str | 
     outside_counts = np.asarray(occurrences.sum(axis=0)) - inside_counts
     share, share_outside = inside_counts / np.maximum(sizes, 1), (outside_counts + 1) / (len(texts) - sizes + 1)
     weights = share * np.log(np.maximum(share / share_outside, 1))
-    main_language = find_language.languages[0]
-    return [[_PAIR.sub(r"\1", term) for term in _heaviest(terms, row, main_language)] for row in weights]
+    return [[_PAIR.sub(r"\1", term) for term in _heaviest(terms, row, find_language.languages[0])] for row in weights]
 
 
 def _phrases(text: str, language: str) -> Iterator[str]:

@@ -60,9 +60,7 @@ def open_corpus(
         index = model if isinstance(model, Index) else Index.open(os.fspath(model), index_model, device)  # type: ignore[arg-type]
         return _index_corpus(index, title), index.encoder
     if isinstance(model, Index) or is_index(model):
-        raise ConfigurationError(
-            f"{model} is an index, which has its own documents: leave out the source, or give a model instead."
-        )
+        raise ConfigurationError(f"{model} is an index with its own documents: omit the source, or give a model.")
     encoder = Encoder(model, device)
     documents = list(with_progress_bar(reader, "Reading", show=progress))
     source = reader.report.source
@@ -89,9 +87,8 @@ def _index_corpus(index: Index, title: str | None) -> EncodedCorpus:
 def _columns_and_titles(documents: Sequence[Document], name: str, title: str | None) -> tuple[list[Column], list[str]]:
     """Return the columns, renamed if the table already uses their name, and the titles."""
     if len(documents) < MIN_DOCUMENTS:
-        raise DataError(
-            f"{name} has {format_count(len(documents), 'document')}; topics and a map need at least {MIN_DOCUMENTS}."
-        )
+        size = format_count(len(documents), "document")
+        raise DataError(f"{name} has {size}; topics and a map need at least {MIN_DOCUMENTS}.")
     columns = collect_columns(documents)
     names, table_columns = {*TABLE_COLUMNS, *(column.name for column in columns)}, []
     for column in columns:
@@ -145,7 +142,6 @@ def _split_passages(passages: Mapping[int, Floats], seed: int) -> HalfVectors:
     """Split each document's passages at random into two halves and return the mean vectors."""
     rng, means = np.random.default_rng(seed), []
     for vectors in passages.values():
-        halves = np.array_split(rng.permutation(len(vectors)), 2)
-        means.append([vectors[half].mean(axis=0) for half in halves])
+        means.append([vectors[half].mean(axis=0) for half in np.array_split(rng.permutation(len(vectors)), 2)])
     first, second = (unit_rows(np.array(side)).astype(np.float32) for side in zip(*means, strict=True))
     return HalfVectors(np.array([*passages], dtype=np.int64), first, second)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from simlte_st.arguments import Count, Plural, PositiveShare, Seed, check_arguments
 from simlte_st.errors import ConfigurationError
@@ -141,12 +141,9 @@ def explore(
     from simlte_st.exploration.page import Exploration, build_page
     from simlte_st.views.duplicates import find_duplicates
 
-    corpus, encoder = open_corpus(
-        model, reader, index_model, title=title, batch_size=batch_size, device=device, progress=progress
-    )
-    halves = encode_halves(
-        corpus, encoder, MAX_HALVES, language=language, batch_size=batch_size, seed=seed, progress=progress
-    )
+    options: dict[str, Any] = {"batch_size": batch_size, "progress": progress}
+    corpus, encoder = open_corpus(model, reader, index_model, title=title, device=device, **options)
+    halves = encode_halves(corpus, encoder, MAX_HALVES, language=language, seed=seed, **options)
     clusters = find_topics(corpus.vectors, halves, topics, seed=seed, progress=progress)
     neighbours, cosines = nearest_documents(corpus.vectors, progress=progress)
     exploration = Exploration(

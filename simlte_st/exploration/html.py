@@ -123,8 +123,7 @@ def make_curve(steps: Sequence[int], values: Sequence[float], name: str) -> dict
     figure = clear_figure(sizing_mode="stretch_width", height=280, x_axis_label="step", y_axis_label=name)
     figure.line("x", "y", source=source, line_width=2)
     points = figure.scatter("x", "y", source=source, size=5)
-    tips = [("step", "@x"), (name, "@y{0.0000}")]
-    hover = models.HoverTool(renderers=[points], tooltips=tips, mode="vline")
+    hover = models.HoverTool(renderers=[points], tooltips=[("step", "@x"), (name, "@y{0.0000}")], mode="vline")
     figure.add_tools(hover, models.BoxZoomTool(), models.ResetTool())
     return figure_json(figure)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import gzip
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -16,6 +15,7 @@ import pyarrow as pa
 from simlte_st.exploration import html
 from simlte_st.exploration.analysis import Layout, Topics
 from simlte_st.exploration.corpus import TABLE_COLUMNS, EncodedCorpus
+from simlte_st.files import to_json
 from simlte_st.models.vectors import Floats, Ints
 from simlte_st.reading.document import CLASSES, Column
 from simlte_st.views.duplicates import Duplicates
@@ -93,7 +93,7 @@ def build_page(exploration: Exploration) -> str:
         html.duplicates_section(duplicates, exploration.similarity, corpus.texts, link),
         html.corpus_section(corpus.truncation, corpus.reading),
     )
-    data = gzip.compress(json.dumps(page_data(exploration), ensure_ascii=False).encode("utf-8"), 6, mtime=0)
+    data = gzip.compress(to_json(page_data(exploration), indent=None).encode("utf-8"), 6, mtime=0)
     map_note = (
         "Neighbours on the map are similar documents; directions and long distances mean nothing. Trustworthiness: "
         f"{exploration.layout.trustworthiness:.2f} (1 if all neighbours on the map are also nearest by vector)."

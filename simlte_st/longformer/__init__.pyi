@@ -1,4 +1,5 @@
 from .convert import convert_to_longformer as convert_to_longformer
 from .modeling import SimlteLongformerConfig as SimlteLongformerConfig
 from .modeling import SimlteLongformerForMaskedLM as SimlteLongformerForMaskedLM
+from .modeling import SimlteLongformerForSequenceClassification as SimlteLongformerForSequenceClassification
 from .modeling import SimlteLongformerModel as SimlteLongformerModel

@@ -37,9 +37,8 @@ class LongformerSelfAttention(nn.Module):
         super().__init__()
         if hidden_size % heads:
             raise ConfigurationError(f"hidden_size={hidden_size} must be a multiple of num_attention_heads={heads}.")
-        self.heads = heads
-        self.window = window
-        self.dropout = float(dropout)
+        self.heads, self.window = heads, window
+        self.dropout = nn.Dropout(dropout)  # a module, as in BERT, so that tools can turn it off
         self.query = nn.Linear(hidden_size, hidden_size)
         self.key = nn.Linear(hidden_size, hidden_size)
         self.value = nn.Linear(hidden_size, hidden_size)
@@ -49,9 +48,11 @@ class LongformerSelfAttention(nn.Module):
 
     def forward(self, hidden: Tensor, packing: Packing) -> Tensor:
         """Return the output of windowed and global attention, ``(slots, hidden)``."""
-        dropout = self.dropout if self.training else 0.0
+        dropout = self.dropout.p if self.dropout.training else 0.0
         if packing.slots == 0:
             return hidden
+        if packing.weights is not None:
+            return self._eager_attention(hidden, packing, packing.weights)
         query, key, value = self._project(hidden)
         if varlen := accepts(query, packing):
             local = varlen_attention(query, key, value, packing, self.window, dropout=dropout)
@@ -63,6 +64,27 @@ class LongformerSelfAttention(nn.Module):
         # At the global tokens, replace the output of the local projections.
         rows = self._global_attention(hidden, packing, dropout, varlen)
         return local.index_copy(0, packing.global_slots, rows.to(local.dtype))
+
+    def _eager_attention(self, hidden: Tensor, packing: Packing, all_weights: list[Tensor]) -> Tensor:
+        """Return the same output from weights for all pairs of slots, which are added to ``all_weights``."""
+        query, key, value = self._project(hidden)
+        visible = (packing.document[:, None] == packing.document) & packing.valid
+        near = (packing.positions[:, None] - packing.positions).abs() <= self.window // 2
+        rows, is_row = packing.global_slots, packing.is_global[:, None]
+        visible &= near | packing.is_global | is_row
+        visible |= torch.eye(len(hidden), dtype=torch.bool, device=hidden.device)  # see chunk_bias
+
+        def scores(query: Tensor, key: Tensor) -> Tensor:
+            return torch.einsum("qhd,khd->hqk", query, key) / math.sqrt(query.shape[-1])
+
+        layers = (self.query_global, self.key_global, self.value_global)
+        query_all, key_all, value_all = (layer(hidden).view(query.shape) for layer in layers)
+        mixed = torch.where(is_row, scores(query_all, key_all), scores(query, key))
+        weights = (mixed + attention_bias(visible, mixed.dtype)).softmax(-1)
+        all_weights.append(weights)
+        weights = self.dropout(weights)
+        local, attended = (torch.einsum("hqk,khd->qhd", weights, values) for values in (value, value_all))
+        return local.flatten(1).index_copy(0, rows, attended.flatten(1)[rows])
 
     def _project(self, hidden: Tensor) -> list[Tensor]:
         """Return queries, keys and values, each ``(slots, heads, size)``; on a GPU, from a single matrix product."""
@@ -177,8 +199,7 @@ def _softmax(scores: Tensor, dropout: float) -> Tensor:
 def _single_bucket(packing: Packing, dtype: torch.dtype) -> list[_Bucket]:
     """Treat all documents as one, with a mask that confines each global token to its document."""
     slots = packing.global_slots
-    visible = (packing.document == packing.document[slots][:, None]) & packing.valid
-    bias = attention_bias(visible, dtype)[None]
+    bias = attention_bias((packing.document == packing.document[slots][:, None]) & packing.valid, dtype)[None]
     return [_Bucket(0, 1, packing.slots, len(slots), bias=bias, query_rows=slice(None))]
 
 

@@ -56,9 +56,7 @@ def save_as_longformer(
     converted: Longformer
     if encoder.config.model_type == "longformer":
         if max_length not in (None, readable):
-            raise ConfigurationError(
-                f"max_length={max_length}: the base is a Longformer, whose length is fixed at {readable} tokens."
-            )
+            raise ConfigurationError(f"max_length={max_length}: the base is a Longformer, fixed at {readable} tokens.")
         converted = adopt_longformer(compat.checkpoint_name(encoder), global_tokens or ("none" if tuned else "cls"))
     else:
         settings = attention_window or 512, global_tokens or "cls"
@@ -171,10 +169,8 @@ def _load(path: str | os.PathLike[str]) -> PreTrainedModel:
 def _check(config: PreTrainedConfig) -> None:
     """Reject unsupported encoders."""
     if config.model_type not in _FAMILIES:
-        raise ModelError(
-            f"A model of type {config.model_type!r} cannot be converted to a Longformer. Supported types, all with "
-            f"absolute positions: {', '.join(_FAMILIES)}."
-        )
+        families = f"Supported types, all with absolute positions: {', '.join(_FAMILIES)}."
+        raise ModelError(f"A model of type {config.model_type!r} cannot be converted to a Longformer. {families}")
     width = getattr(config, "embedding_size", config.hidden_size)
     if width != config.hidden_size:
         raise ModelError(f"Cannot convert: embedding_size={width} differs from hidden_size={config.hidden_size}.")

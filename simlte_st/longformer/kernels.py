@@ -259,8 +259,7 @@ def _plan(packing: Packing, window: int) -> _Plan:
     for span in packing.spans:
         last, end = span.start + span.length - 1, span.start + span.size
         starts += [last + 1, end] if last + 1 < end else [end]
-        far = (slot for slot in span.globals if max(slot - span.start, last - slot) > reach)
-        for number, slot in enumerate(far):
+        for number, slot in enumerate(slot for slot in span.globals if max(slot - span.start, last - slot) > reach):
             passes[number][span.start], rows = slot, end
     bounds = torch.tensor(starts)
     sizes, count = bounds.diff(), int((bounds < rows).sum())

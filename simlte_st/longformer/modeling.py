@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, LongformerConfig, PreTrainedModel
+from transformers import AutoModelForSequenceClassification as Classifiers
 from transformers import initialization as init
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.models.longformer import modeling_longformer as stock
@@ -19,12 +21,16 @@ from transformers.utils.generic import can_return_tuple
 from simlte_st.arguments import check_value
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.longformer.attention import LongformerSelfAttention
-from simlte_st.longformer.packing import Packing, pack_batch
+from simlte_st.longformer.packing import BLOCK, Packing, pack_batch
 
 GlobalTokens = Literal["cls", "none"]
 
 SLOTS = 2048
 """Number of slots per feed-forward pass on the CPU without gradients, so that activations fit in the cache."""
+
+
+EAGER_SLOTS = 4096
+"""Maximum number of slots in a batch for eager attention, whose memory grows with their square."""
 
 
 class SimlteLongformerConfig(LongformerConfig):
@@ -67,9 +73,8 @@ class SimlteLongformerConfig(LongformerConfig):
             return [self.attention_window] * self.num_hidden_layers
         windows = list(self.attention_window)
         if len(windows) != self.num_hidden_layers:
-            raise ConfigurationError(
-                f"attention_window has {len(windows)} sizes for {self.num_hidden_layers} layers: give one per layer."
-            )
+            problem = f"attention_window has {len(windows)} sizes for {self.num_hidden_layers} layers"
+            raise ConfigurationError(f"{problem}: give one per layer.")
         return windows
 
     @property
@@ -90,11 +95,10 @@ class LongformerEmbeddings(nn.Module):
         assert config.pad_token_id is not None  # checked by the configuration
         # Read by compat.readable_tokens: positions begin at padding_idx + 1.
         self.padding_idx: int = config.pad_token_id
-        self.word_embeddings = nn.Embedding(config.vocab_size, config.hidden_size, padding_idx=self.padding_idx)
+        positions, size = config.max_position_embeddings, config.hidden_size
+        self.word_embeddings = nn.Embedding(config.vocab_size, size, padding_idx=self.padding_idx)
         self.token_type_embeddings = nn.Embedding(config.type_vocab_size, config.hidden_size)
-        self.position_embeddings = nn.Embedding(
-            config.max_position_embeddings, config.hidden_size, padding_idx=self.padding_idx
-        )
+        self.position_embeddings = nn.Embedding(positions, size, padding_idx=self.padding_idx)
         self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
@@ -111,9 +115,8 @@ class LongformerAttention(nn.Module):
 
     def __init__(self, config: SimlteLongformerConfig, window: int) -> None:
         super().__init__()
-        self.self = LongformerSelfAttention(
-            config.hidden_size, config.num_attention_heads, window, config.attention_probs_dropout_prob
-        )
+        heads, dropout = config.num_attention_heads, config.attention_probs_dropout_prob
+        self.self = LongformerSelfAttention(config.hidden_size, heads, window, dropout)
         self.output = stock.LongformerSelfOutput(config)
 
     def forward(self, hidden: Tensor, packing: Packing) -> Tensor:
@@ -170,9 +173,9 @@ class SimlteLongformerPreTrainedModel(PreTrainedModel):
     _supports_sdpa = True
 
     def get_correct_attn_implementation(self, requested_attention: str | None, is_init_check: bool = False) -> str:
-        """Return the attention backend, always ``"sdpa"``: PyTorch's fused kernels."""
-        check_value("attn_implementation", requested_attention, Literal["sdpa"] | None)
-        return "sdpa"
+        """Return the attention backend: ``"sdpa"``, fused kernels, or ``"eager"``, which can return its weights."""
+        check_value("attn_implementation", requested_attention, Literal["sdpa", "eager"] | None)
+        return requested_attention or "sdpa"
 
     @classmethod
     def _can_set_attn_implementation(cls) -> bool:
@@ -209,8 +212,7 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
 
     def __init__(self, config: SimlteLongformerConfig, add_pooling_layer: bool = True) -> None:
         super().__init__(config)
-        self.embeddings = LongformerEmbeddings(config)
-        self.encoder = LongformerEncoder(config)
+        self.embeddings, self.encoder = LongformerEmbeddings(config), LongformerEncoder(config)
         self.pooler = stock.LongformerPooler(config) if add_pooling_layer else None
         self.post_init()  # type: ignore[no-untyped-call]
 
@@ -238,18 +240,22 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
                 in the attention mask or, without any, the configuration's ``global_tokens``).
             token_type_ids: Segment ids, ``(batch, width)``, int64 (default: 0).
             position_ids: Positions, ``(batch, width)``, int64 (default: counted from ``pad_token_id + 1``).
-            output_attentions: Not supported, because attention weights are never stored.
+            output_attentions: Whether to return the attention weights; needs ``attn_implementation="eager"``.
             output_hidden_states: Whether to return the states of all layers.
             **kwargs: ``return_dict=False`` to return a tuple; other keywords are ignored.
 
         Returns:
-            ``last_hidden_state``, ``(batch, width, hidden)``, zero at padding; ``pooler_output``; ``hidden_states``.
+            ``last_hidden_state``, ``(batch, width, hidden)``, zero at padding; ``pooler_output``; ``hidden_states``;
+            ``attentions``, for each layer the weights before dropout, ``(batch, heads, width, width)``.
 
         Raises:
-            ModelError: A document has more tokens than the model has positions, or ``output_attentions=True``.
+            ModelError: A document has more tokens than the model has positions, or a batch more than
+                :data:`EAGER_SLOTS` with eager attention; or ``output_attentions=True`` without eager attention.
         """
-        if self.config.output_attentions if output_attentions is None else output_attentions:
-            raise ModelError("output_attentions=True is not supported: use transformers' LongformerModel.")
+        eager = self.config._attn_implementation == "eager"
+        keep_weights = self.config.output_attentions if output_attentions is None else output_attentions
+        if keep_weights and not eager:
+            raise ModelError("output_attentions=True needs eager attention: model.set_attn_implementation('eager').")
         shape, device = input_ids.shape, input_ids.device
         # Plan on the CPU, to synchronize with the device only once.
         mask = torch.ones(shape, dtype=torch.int64) if attention_mask is None else attention_mask.cpu()
@@ -257,6 +263,13 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
         if global_mask is None and bool((mask > 1).any()):
             global_mask = mask > 1
         packing = pack_batch(mask > 0, global_mask, cls=self.config.global_tokens == "cls", device=device)
+        if eager:
+            if packing.slots > EAGER_SLOTS:
+                raise ModelError(
+                    f"Eager attention takes at most {EAGER_SLOTS:,} tokens per batch, padded to multiples of {BLOCK}; "
+                    f"this batch has {packing.slots:,}. Use smaller batches or attn_implementation='sdpa'."
+                )
+            packing = replace(packing, weights=[])
 
         pad = self.embeddings.padding_idx
         if position_ids is not None:
@@ -277,6 +290,7 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
             last_hidden_state=last,
             pooler_output=None if self.pooler is None else self.pooler(last),
             hidden_states=tuple(packing.unpack(state) for state in states) if keep_all else None,
+            attentions=tuple(map(packing.unpack_pairs, packing.weights or ())) if keep_weights else None,
         )
 
     def _check_positions(self, positions: Tensor) -> None:
@@ -287,6 +301,11 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
                 f"A document has {highest - self.embeddings.padding_idx} tokens, but the model has positions for "
                 f"{usable}. Truncate it (tokenizer.model_max_length={usable}) or convert with a larger max_length."
             )
+
+
+def layer_states(outputs: stock.LongformerBaseModelOutputWithPooling) -> dict[str, Any]:
+    """Return the outputs that a model with a head passes on."""
+    return {name: getattr(outputs, name) for name in ("hidden_states", "attentions")}
 
 
 class SimlteLongformerForMaskedLM(SimlteLongformerPreTrainedModel):
@@ -338,9 +357,31 @@ class SimlteLongformerForMaskedLM(SimlteLongformerPreTrainedModel):
         loss = None
         if labels is not None:
             loss = functional.cross_entropy(logits.flatten(0, 1), labels.to(logits.device).flatten())
-        return stock.LongformerMaskedLMOutput(loss=loss, logits=logits, hidden_states=outputs.hidden_states)
+        return stock.LongformerMaskedLMOutput(loss=loss, logits=logits, **layer_states(outputs))
+
+
+class SimlteLongformerForSequenceClassification(SimlteLongformerPreTrainedModel):
+    """The Longformer with a new classification head on its first token, for ``CrossEncoder``: train it before use."""
+
+    def __init__(self, config: SimlteLongformerConfig) -> None:
+        super().__init__(config)
+        self.longformer = SimlteLongformerModel(config, add_pooling_layer=False)
+        self.classifier = stock.LongformerClassificationHead(config)
+        self.post_init()  # type: ignore[no-untyped-call]
+
+    @can_return_tuple  # type: ignore[untyped-decorator]
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, global_attention_mask: Tensor | None = None,
+        labels: Tensor | None = None, **kwargs: Any,
+    ) -> stock.LongformerSequenceClassifierOutput:  # fmt: skip
+        """Return ``logits``, ``(batch, num_labels)``, and the loss if there are ``labels``."""
+        outputs = self.longformer(input_ids, attention_mask, global_attention_mask, return_dict=True, **kwargs)
+        logits = self.classifier(outputs.last_hidden_state)
+        loss = None if labels is None else self.loss_function(labels, logits, self.config)
+        return stock.LongformerSequenceClassifierOutput(loss=loss, logits=logits, **layer_states(outputs))
 
 
 AutoConfig.register(SimlteLongformerConfig.model_type, SimlteLongformerConfig, exist_ok=True)
 AutoModel.register(SimlteLongformerConfig, SimlteLongformerModel, exist_ok=True)
 AutoModelForMaskedLM.register(SimlteLongformerConfig, SimlteLongformerForMaskedLM, exist_ok=True)
+Classifiers.register(SimlteLongformerConfig, SimlteLongformerForSequenceClassification, exist_ok=True)

@@ -48,6 +48,8 @@ class Packing:
     positions: Tensor  # int64, position in the document, counted from 0
     filled: Tensor  # int64, the slots inside documents, (tokens,)
     global_slots: Tensor  # int64, the slots with global attention, (globals,)
+    # For eager attention: each layer adds its weights, (heads, slots, slots).
+    weights: list[Tensor] | None = field(default=None, kw_only=True)
     _cache: dict[Hashable, object] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -71,6 +73,11 @@ class Packing:
         targets = self.once("targets", lambda: self.source.index_select(0, self.filled))
         padded = padded.index_copy(0, targets, packed.index_select(0, self.filled))
         return padded.view(self.batch, self.width, *packed.shape[1:])
+
+    def unpack_pairs(self, packed: Tensor) -> Tensor:
+        """Unpack ``(heads, slots, slots)`` into ``(batch, heads, width, width)``, with zeros at padding."""
+        rows = self.unpack(packed.permute(1, 0, 2)).permute(3, 0, 1, 2)  # (slots, batch, width, heads)
+        return self.unpack(rows).diagonal(dim1=0, dim2=2).permute(3, 2, 1, 0)
 
 
 def document_spans(mask: Tensor) -> tuple[Tensor, Tensor]:

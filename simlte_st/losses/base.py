@@ -77,6 +77,22 @@ def take_rows(features: Features, rows: Tensor) -> Features:
     return slice_rows(selection, 0, len(rows))
 
 
+class LossTerms(dict[str, Tensor]):
+    """Terms of a loss inside a wrapper such as ``MatryoshkaLoss``, which scales and adds only the contrastive term."""
+
+    def __mul__(self, factor: float) -> LossTerms:
+        return LossTerms({**self, "contrastive": self["contrastive"] * factor})
+
+    def __truediv__(self, divisor: float) -> LossTerms:
+        return self * (1 / divisor)
+
+    def __add__(self, other: LossTerms | Tensor | float) -> LossTerms:
+        added = other if isinstance(other, LossTerms) else {"contrastive": other}
+        return LossTerms({name: term + added.get(name, 0.0) for name, term in self.items()})
+
+    __rmul__, __radd__ = __mul__, __add__
+
+
 class HeadPrecision:
     """Mixin for modules that compute logits over the vocabulary in the Trainer's precision."""
 
@@ -106,10 +122,8 @@ class LossStateMixin(nn.Module):
         """Restore the state returned by :meth:`extra_state` in place."""
         names = sorted(self.extra_state())
         if names != sorted(state):
-            raise ConfigurationError(
-                f"The checkpoint's loss has the parameters {sorted(state)}, but this loss has {names}: resume with the "
-                "same loss and settings as the original run."
-            )
+            problem = f"The checkpoint's loss has the parameters {sorted(state)}, but this loss has {names}"
+            raise ConfigurationError(f"{problem}: resume with the same loss and settings as the original run.")
         self.load_state_dict(state, strict=False)  # not strict: the model's own parameters are absent
 
     def set_head_precision(self, bf16: bool) -> None:
@@ -143,9 +157,7 @@ class BatchMetrics:
     @torch.no_grad()
     def update(self, embeddings: list[Tensor]) -> None:
         """Add one batch."""
-        anchor, positive = (
-            functional.normalize(column[:_MAX_ROWS].detach().float(), dim=1) for column in embeddings[:2]
-        )
+        anchor, positive = (functional.normalize(view[:_MAX_ROWS].detach().float(), dim=1) for view in embeddings[:2])
         metrics = {"alignment": (anchor - positive).square().sum(dim=1).mean()}
         if len(anchor) > 1:
             different = ~torch.eye(len(anchor), dtype=torch.bool, device=anchor.device)

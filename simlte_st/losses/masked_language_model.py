@@ -42,14 +42,9 @@ class TokenMasker:
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, probability: float = 0.15, seed: int = 0) -> None:
         if getattr(tokenizer, "mask_token_id", None) is None:
-            raise ModelError(
-                f"{type(tokenizer).__name__} has no mask token, which the MLM term needs: use mlm_weight=0."
-            )
-        self.probability = probability
-        self.seed = seed
-        self.mask_id = int(tokenizer.mask_token_id)
-        self.special_ids = sorted(set(tokenizer.all_special_ids))
-        self.vocabulary = len(tokenizer)
+            raise ModelError(f"{type(tokenizer).__name__} has no mask token, which MLM needs: use mlm_weight=0.")
+        self.probability, self.seed, self.mask_id = probability, seed, int(tokenizer.mask_token_id)
+        self.special_ids, self.vocabulary = sorted(set(tokenizer.all_special_ids)), len(tokenizer)
 
     def __call__(self, features: Features, draw: tuple[int, ...]) -> tuple[Tensor, Tensor]:
         """Return the masked ids and the labels of a batch, both of the shape of ``input_ids``."""
@@ -75,8 +70,7 @@ class TokenMasker:
         """Return the token ids of each row, without padding."""
         ids, mask = features["input_ids"], features.get("attention_mask")
         lengths = features["cu_seq_lens_q"].diff() if mask is None else mask.sum(dim=1)
-        flat = ids[self._real(features)].to("cpu", torch.int64).numpy()
-        return np.split(flat, np.cumsum(lengths.cpu().numpy())[:-1])
+        return np.split(ids[self._real(features)].to("cpu", torch.int64).numpy(), np.cumsum(lengths.cpu().numpy())[:-1])
 
     @staticmethod
     def _real(features: Features) -> Tensor:
@@ -243,8 +237,7 @@ def _pretrained_head(encoder: PreTrainedModel) -> MLMHead | str:
 
 
 def _fresh_head(encoder: PreTrainedModel, seed: int) -> MLMHead:
-    config = encoder.config
-    embeddings = encoder.get_input_embeddings()
+    config, embeddings = encoder.config, encoder.get_input_embeddings()
     assert isinstance(embeddings, nn.Embedding)  # checked by get_encoder
     vocabulary, size = embeddings.weight.shape
     generator = torch.Generator().manual_seed(seed)

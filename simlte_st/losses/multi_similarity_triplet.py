@@ -42,10 +42,8 @@ class MultiSimilarityTripletLoss(nn.Module):
     def __init__(self, model: SentenceTransformer, margin: NotNegative = 0.2, epsilon: NotNegative = 0.1) -> None:
         super().__init__()
         self.model, self.margin, self.epsilon = model, margin, epsilon
-        miners, losses, distances = (
-            require(f"pytorch_metric_learning.{part}", "ast", "triplet mining")
-            for part in ("miners", "losses", "distances")
-        )
+        names = (f"pytorch_metric_learning.{part}" for part in ("miners", "losses", "distances"))
+        miners, losses, distances = (require(name, "ast", "triplet mining") for name in names)
         self.miner = miners.MultiSimilarityMiner(epsilon)
         self.triplets = losses.TripletMarginLoss(margin, distance=distances.LpDistance(power=2))
 
@@ -53,10 +51,8 @@ class MultiSimilarityTripletLoss(nn.Module):
         """Return the loss, a scalar. If no triplet is mined, the loss and its gradient are 0."""
         columns = list(sentence_features)
         if labels is None or len(columns) != 2:
-            raise DataError(
-                "MultiSimilarityTripletLoss needs posts, articles and a 'label' column with the article's number; got "
-                f"{len(columns)} text columns and {'no ' * (labels is None)}labels."
-            )
+            problem = "MultiSimilarityTripletLoss needs posts, articles and a 'label' column with the article's number"
+            raise DataError(f"{problem}; got {len(columns)} text columns and {'no ' * (labels is None)}labels.")
         posts, articles = (self.model(features)["sentence_embedding"].float() for features in columns)
         return self.compute_loss_from_embeddings(posts, articles, labels)
 

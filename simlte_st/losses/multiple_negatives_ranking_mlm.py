@@ -11,9 +11,9 @@ from sentence_transformers.sentence_transformer.losses import MultipleNegativesR
 from torch import Tensor
 
 from simlte_st.arguments import Count, NotNegative, PositiveShare, Seed, check_arguments, check_value
-from simlte_st.compat import Features, get_encoder
+from simlte_st.compat import Features, find_loss_wrapper, get_encoder
 from simlte_st.distributed import mean_over_processes
-from simlte_st.errors import DataError, ModelError
+from simlte_st.errors import ConfigurationError, DataError, ModelError
 from simlte_st.losses import base
 from simlte_st.losses.masked_language_model import HeadSource, MLMHead, TokenMasker, make_mlm_head
 from simlte_st.models.passes import right_padded
@@ -65,14 +65,34 @@ class MLMLossMixin(base.LossStateMixin):
 
     def forward(self, sentence_features: Iterable[Features], labels: Tensor) -> dict[str, Tensor] | Tensor:
         """Return the terms by name, or the stock loss if ``mlm_weight`` is 0."""
-        columns = [right_padded(features) for features in sentence_features]
+        originals, wrapper = list(sentence_features), find_loss_wrapper(self.model)
+        columns = [right_padded(features) for features in originals]
         if self.mlm_head is None:
-            loss: Tensor = super().forward(columns, labels)
+            loss: Tensor = super().forward(originals if wrapper else columns, labels)
             return loss
         if len(columns) < 2:
             raise DataError(f"The loss needs two columns, the views of a document, but this batch has {len(columns)}.")
+        if wrapper is not None:
+            if self.mlm_input == "shared" or hasattr(self, "mini_batch_size"):
+                raise ConfigurationError(
+                    f"{type(self).__name__}(mlm_input={self.mlm_input!r}) does not work inside {wrapper.name}: use "
+                    "MultipleNegativesRankingMLMLoss with mlm_input='separate', or mlm_weight=0."
+                )
+            contrastive = super().forward(originals, labels)  # the wrapper passes states in these dictionaries
+            mlm = torch.zeros_like(contrastive)
+            if wrapper.first_pass:  # of several over a batch
+                with wrapper.without_wrapper():
+                    mlm = self.mlm_term(base.encode_columns(self.model, self.mask_columns(columns)))
+            return base.LossTerms(contrastive=contrastive, mlm=mlm)
         contrastive, mlm = self.compute_terms(columns, self.mask_columns(columns), labels)
         return {"contrastive": contrastive, "mlm": mlm}
+
+    def mlm_term(self, outputs: list[tuple[Features, Tensor | None]]) -> Tensor:
+        """Return the weighted MLM term for the model's outputs, a scalar."""
+        # A sum, because a mean over no masked tokens would be NaN. Even a sum of 0 needs its graph: otherwise,
+        # distributed processes would wait for each other.
+        total, count = self.summed_mlm_loss(outputs)
+        return self.mlm_weight / self.mean_count(count) * total
 
     def compute_terms(self, columns: list[Features], masked: list[Features], labels: Tensor) -> tuple[Tensor, Tensor]:
         """Return two scalars: the contrastive term and the weighted MLM term."""
@@ -93,9 +113,7 @@ class MLMLossMixin(base.LossStateMixin):
 
     def mean_count(self, count: int) -> float:
         """Return the number of masked tokens, averaged over processes and at least 1."""
-        if torch.is_grad_enabled():
-            return max(1.0, mean_over_processes(count, self.model.device))
-        return max(1.0, count)
+        return max(1.0, mean_over_processes(count, self.model.device) if torch.is_grad_enabled() else count)
 
     def summed_mlm_loss(self, outputs: list[tuple[Features, Tensor | None]]) -> tuple[Tensor, int]:
         """Return the summed cross-entropy and the number of masked tokens over several passes."""
@@ -132,6 +150,9 @@ class MultipleNegativesRankingMLMLoss(MLMLossMixin, MultipleNegativesRankingLoss
        :class:`~sentence_transformers.sentence_transformer.losses.MultipleNegativesRankingLoss` with all its options.
     2. The encoder should still predict masked words from their context, which preserves what it learned in pretraining.
     3. The loss is ``contrastive + mlm_weight * mlm``; the Trainer logs both terms by name.
+
+    Inside ``MatryoshkaLoss`` and ``AdaptiveLayerLoss``, the contrastive term is computed for each dimension or layer,
+    and the MLM term once. This needs ``mlm_input="separate"``.
 
     All views go through the model in one pass, unless their lengths differ so much that separate passes are faster.
 
@@ -212,10 +233,7 @@ class MultipleNegativesRankingMLMLoss(MLMLossMixin, MultipleNegativesRankingLoss
         contrastive = self.compute_loss_from_embeddings(base.split_embeddings(outputs, len(columns)), labels)
         if not shared:
             outputs = base.encode_columns(self.model, masked)
-        # A sum, because a mean over no masked tokens would be NaN. Even a sum of 0 needs its graph: otherwise,
-        # distributed processes would wait for each other.
-        total, count = self.summed_mlm_loss(outputs)
-        return contrastive, self.mlm_weight / self.mean_count(count) * total
+        return contrastive, self.mlm_term(outputs)
 
     def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor) -> Tensor:
         """Return the contrastive term for each column's embeddings, ``(batch, dim)``, and update :attr:`metrics`."""

@@ -11,7 +11,7 @@ from sentence_transformers.util.tensor import repad_flattened_features
 from torch import Tensor, nn
 
 from simlte_st.arguments import Count, NotNegative, Seed, check_arguments
-from simlte_st.compat import get_encoder
+from simlte_st.compat import find_loss_wrapper, get_encoder
 from simlte_st.errors import ConfigurationError
 from simlte_st.losses.base import Features, HeadPrecision, LossStateMixin, average_gradient, row_count
 from simlte_st.losses.masked_language_model import chunked_cross_entropy
@@ -69,10 +69,8 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
                 "use the loss without caching and a smaller batch size."
             )
         if any(getattr(module, "mlm_input", "") == "shared" and getattr(module, "mlm_weight", 0) for module in modules):
-            raise ConfigurationError(
-                "ReconstructionLoss needs unmasked texts, but with mlm_input='shared' the model reads only masked "
-                "texts: use mlm_input='separate'."
-            )
+            problem = "ReconstructionLoss needs unmasked texts, but with mlm_input='shared' the model reads only masked"
+            raise ConfigurationError(f"{problem} texts: use mlm_input='separate'.")
         self.loss, self.model = loss, _current_model(loss)
         self.weight, self.chunk_size = weight, chunk_size
         encoder = get_encoder(self.model)
@@ -86,6 +84,8 @@ class ReconstructionLoss(HeadPrecision, LossStateMixin):
 
     def forward(self, sentence_features: Iterable[Features], labels: Tensor | None = None) -> dict[str, Tensor]:
         """Return the wrapped loss's terms and the reconstruction term by name."""
+        if (wrapper := find_loss_wrapper(_current_model(self.loss))) is not None:
+            raise ConfigurationError(f"ReconstructionLoss does not work inside {wrapper.name}: put it outside.")
         columns = list(sentence_features)
         rows = sum(row_count(features) for features in columns)
         outputs: list[Features] = []

@@ -12,6 +12,7 @@ from simlte_st.arguments import check_arguments
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.files import atomic_path, check_free
 from simlte_st.models.names import shown_base
+from simlte_st.models.samples import check_vectors
 
 if TYPE_CHECKING:
     from simlte_st.models.loading import LoadedModel
@@ -106,6 +107,7 @@ def convert_base(
             method, limit = "in chunks, whose embeddings are averaged", "It was not trained after the conversion."
             model = to_chunk_mean(loaded.model, max_length or WHOLE_DOCUMENTS, chunk_length)
             model.save_pretrained(str(path), create_model_card=False)
+        check_vectors(load_model(path).model, loaded.name)
         summary = f"`{shown_base(loaded.name)}`, converted by simlte_st to read long documents {method}."
         cards.write_model_card(path, base=loaded.name, summary=summary, about=f"## Limits\n\n{limit}")
     return loaded

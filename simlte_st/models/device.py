@@ -25,9 +25,7 @@ def check_device(device: str | None) -> None:
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError, NotImplementedError):  # the type depends on the device
-        raise ConfigurationError(
-            f"device={device!r} is not available here. Leave it out to use {get_device_name()}."
-        ) from None
+        raise ConfigurationError(f"device={device!r} is not available: omit it to use {get_device_name()}.") from None
 
 
 def default_dtype(device: str | torch.device | None) -> torch.dtype | None:
@@ -53,6 +51,12 @@ def cpu_bf16() -> list[str]:
     return [name for name in ("avx512_bf16", "amx_bf16") if capabilities.get(name)]
 
 
+def reranking_dtype(device: str | None) -> torch.dtype | None:
+    """Return the dtype for loading a reranker: bfloat16 on a CPU with instructions for it, otherwise the default."""
+    dtype = default_dtype(device)
+    return torch.bfloat16 if dtype is torch.float32 and cpu_bf16() else dtype
+
+
 def bf16_available(device: str | None = None) -> bool:
     """Return whether the device supports bfloat16: a GPU, or a CPU with AVX512-BF16 or AMX."""
     if torch.cuda.is_available() and (device is None or torch.device(device).type == "cuda"):
@@ -72,10 +76,8 @@ def device_pool(model: SentenceTransformer, devices: Sequence[str]) -> Iterator[
         codes = [process.exitcode for process in pool["processes"] if not process.is_alive()]
         if not codes:
             raise
-        raise ModelError(
-            f"An encoding process died with exit code {codes[0]}; {-signal.SIGKILL} usually means out of memory. "
-            "Finished parts are kept, so the run can be resumed."
-        ) from error
+        hint = f"{-signal.SIGKILL} usually means out of memory. Finished parts are kept, so the run can be resumed."
+        raise ModelError(f"An encoding process died with exit code {codes[0]}; {hint}") from error
     finally:
         model.stop_multi_process_pool(pool)
         model.to(home)

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from simlte_st.arguments import Count, check_arguments
-from simlte_st.errors import ModelError
+from simlte_st.arguments import Count, Seed, check_arguments
+from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.extras import check_installed
 from simlte_st.files import atomic_path, check_free
 from simlte_st.models.names import shown_base
+from simlte_st.models.samples import check_vectors
 from simlte_st.progress import progress_bar
+from simlte_st.reading.documents import DocumentSource, read_documents
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,6 +68,9 @@ def to_static(
     output: str | os.PathLike[str],
     *,
     dimension: Count = 256,
+    teach: DocumentSource | None = None,
+    passages: Count = 20_000,
+    seed: Seed = 0,
     device: str | None = None,
     overwrite: bool = False,
     progress: bool = True,
@@ -82,6 +87,12 @@ def to_static(
         base: The encoder: a folder or a name; see :func:`~simlte_st.models.names.find_model`.
         output: Folder of the static model.
         dimension: Number of dimensions, at most the base's.
+        teach: Documents, in any form that ``read_documents`` accepts. The encoder embeds passages of them, and the
+            static model learns to reproduce these embeddings, without labels. The encoder's pass takes most of the
+            time: a quarter of an hour for 20,000 passages with all-MiniLM-L6-v2 on one core.
+        passages: Number of passages to draw for ``teach=``, of 3 to 300 words. More passages help: 20,000 give about
+            nine tenths of the gain of 100,000.
+        seed: Seed for drawing the passages and for their order in training.
         device: Device to compute on: cpu, cuda, cuda:1 or mps (default: a GPU if available).
         overwrite: Overwrite an existing model.
         progress: Show progress bars.
@@ -92,6 +103,7 @@ def to_static(
     Raises:
         ModelError: The base cannot be loaded, is already static, has no fast tokenizer, or does not embed tokens.
         ConfigurationError: An argument is out of range, or the output exists.
+        DataError: The documents of ``teach=`` cannot be read.
         MissingExtraError: The ``static`` extra is not installed.
 
     Example:
@@ -102,18 +114,28 @@ def to_static(
 
     References:
         Tulkens and van Dongen, "Model2Vec: Fast State-of-the-Art Static Embeddings", 2024; Arora et al., "A Simple but
-        Tough-to-Beat Baseline for Sentence Embeddings", 2017, for the weights.
+        Tough-to-Beat Baseline for Sentence Embeddings", 2017, for the weights; Tulkens and van Dongen, "Tokenlearn",
+        2024, for ``teach=``.
     """
     check_distillation()
     target, name = Path(output), os.fspath(base)
     check_free(target, overwrite)
+    if teach is not None and passages < 256:
+        raise ConfigurationError(f"passages is {passages}; teaching needs at least 256 passages.")
+    texts = [] if teach is None else [document.text for document in read_documents(teach)]
 
     import torch
 
-    from simlte_st.models import cards, loading, static
+    from simlte_st.compat import readable_length
+    from simlte_st.models import cards, loading, static, teaching
 
     loaded = loading.load_model(base, dtype=torch.float32, device=device)
     model = distil_base(loaded, dimension=dimension, progress=progress)
+    if texts:
+        drawn = teaching.draw_passages(texts, passages, seed)
+        embeddings = teaching.embed_passages(loaded.model, drawn, progress=progress)
+        limit = readable_length(loaded.model)
+        teaching.fit_table(model, drawn, embeddings, limit=limit, seed=seed, progress=progress)
     tokens, size = static.token_embedding(model).weight.shape
     with atomic_path(target) as path:
         model.save_pretrained(str(path))
@@ -123,6 +145,8 @@ def to_static(
             "embedding of a text of any length is the mean of its token vectors."
         )
         facts = f"- Tokens: {tokens:,}\n- Dimensions: {size}\n- Token weights: smooth inverse frequency, {SIF:g}\n"
+        if texts:
+            facts += f"- Taught the encoder's embeddings of {passages:,} passages from {len(texts):,} documents\n"
         cards.write_model_card(path, base=name, summary=summary, about=f"## Distillation\n\n{facts}")
     return Distilled(target, tokens, size)
 
@@ -163,7 +187,9 @@ def distil_base(
     static_tokenizer.no_truncation()
     static_tokenizer.no_padding()
     weights = torch.from_numpy(np.ascontiguousarray(vectors, dtype=np.float32))
-    return SentenceTransformer(modules=[StaticEmbedding(static_tokenizer, weights), Normalize()], device="cpu")
+    model = SentenceTransformer(modules=[StaticEmbedding(static_tokenizer, weights), Normalize()], device="cpu")
+    check_vectors(model, loaded.name)
+    return model
 
 
 def _modules_to_distil(loaded: LoadedModel) -> list[nn.Module]:

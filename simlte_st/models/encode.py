@@ -56,9 +56,7 @@ class Engine:
         if self.engine == "ray":
             check_installed("ray", "ray", "engine='ray'")
             if self.device not in (None, "cpu", "cuda"):
-                raise ConfigurationError(
-                    f"device={self.device!r}: with engine='ray', use 'cpu' or 'cuda'; Ray chooses the GPU."
-                )
+                raise ConfigurationError(f"device={self.device!r}: Ray chooses the GPU; use 'cpu' or 'cuda'.")
         elif self.actors is not None or self.address is not None:
             raise ConfigurationError("actors= and address= need engine='ray'.")
 
@@ -326,10 +324,8 @@ def _resources(cluster: dict[str, float], actors: int | None, device: object) ->
     room = min(cpus, gpus) if on_gpu else cpus
     actors = max(1, room) if actors is None else actors
     if actors > room:
-        raise ConfigurationError(
-            f"actors={actors}: the cluster has room for {room}. Each takes {'a CPU and a GPU' if on_gpu else 'a CPU'}, "
-            f"of {cpus} CPUs and {gpus} GPUs."
-        )
+        needs = f"Each takes {'a CPU and a GPU' if on_gpu else 'a CPU'}, of {cpus} CPUs and {gpus} GPUs."
+        raise ConfigurationError(f"actors={actors}: the cluster has room for {room}. {needs}")
     return actors, int(on_gpu)
 
 
@@ -345,10 +341,8 @@ class _Actor:
     def make(self, part: Part) -> int:
         """Write a part file, unless an actor had written it before it died; return the number of documents."""
         if not part.path.parent.is_dir():
-            raise ConfigurationError(
-                f"{part.path.parent} does not exist on a machine of the cluster: the output must be on a file system "
-                "that all machines share."
-            )
+            advice = "the output must be on a file system that all machines share."
+            raise ConfigurationError(f"{part.path.parent} does not exist on a machine of the cluster: {advice}")
         if not part.path.exists():
             self._encoder.make(part)
         return len(part.ids)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-import math
 import os
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from random import Random
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -22,6 +20,7 @@ from simlte_st.files import EXPORT_FILE, MODEL_FILE, atomic_path, check_free, re
 from simlte_st.models.names import OWN_MODELS, OWN_STATIC, find_model, shown_base
 from simlte_st.models.onnx_encoder import GRAPH_FILE, OnnxEncoder, prompt_tokens
 from simlte_st.models.onnx_encoder import load_onnx as load_onnx
+from simlte_st.models.samples import check_vectors, sample_texts
 from simlte_st.prompts import document_prompt
 
 if TYPE_CHECKING:
@@ -160,10 +159,8 @@ def _write_encoder(
     first: Any = model[0]
     kind = first.config.model_type if type(first) is Transformer else type(first).__name__
     if type(first) is not Transformer or kind in ("longformer", "simlte_longformer"):
-        raise ModelError(
-            f"The model {name!r} begins with {kind}, which cannot be exported: only stock encoders such as BERT can. "
-            "Use it with sentence-transformers."
-        )
+        advice = "only stock encoders such as BERT can. Use it with sentence-transformers."
+        raise ModelError(f"The model {name!r} begins with {kind}, which cannot be exported: {advice}")
     tokenizer = _save_tokenizer(model, name, path)
     settings = {
         "dimension": model.get_embedding_dimension(),
@@ -173,16 +170,15 @@ def _write_encoder(
         "pad_id": model.tokenizer.pad_token_id,
         "split_special_tokens": bool(model.tokenizer.split_special_tokens),
     }
-    texts = _sample_texts(model)
+    check_vectors(model, name)
+    texts = sample_texts(model)
     _write_graph(model, name, path / GRAPH_FILE)
     write_json(path / EXPORT_FILE, settings)
     vectors, expected = _encode_with_both(path, model, texts)
     error = float((np.linalg.norm(vectors - expected, axis=1) / np.linalg.norm(expected, axis=1)).max())
     if not error <= TOLERANCE:
-        raise ModelError(
-            f"The model {name!r} cannot be exported: its graph computes different vectors (relative difference "
-            f"{error:.1e}). One of the model's modules branches on its input."
-        )
+        problem = f"its graph computes different vectors (relative difference {error:.1e})"
+        raise ModelError(f"{name!r} cannot be exported: {problem}. One of the model's modules branches on its input.")
     if dtype == "int8":
         _quantise(path / GRAPH_FILE)
         vectors, expected = _encode_with_both(path, model, texts)
@@ -244,16 +240,6 @@ def _save_tokenizer(model: SentenceTransformer, name: str, path: Path) -> Tokeni
     return tokenizer
 
 
-def _sample_texts(model: SentenceTransformer) -> list[str]:
-    """Return texts of random words, covering all lengths that the model reads."""
-    vocabulary = sorted(word.strip("\u2581\u0120") for word in model.tokenizer.get_vocab())
-    words = [word for word in vocabulary if word.isascii() and word.isalpha()] or ["a"]
-    random = Random(0)
-    longest = 700 if model.max_seq_length in (None, math.inf) else int(0.8 * model.max_seq_length)
-    lengths = [length for length in (0, 1, 7, 40, 150, 700) if length < longest]
-    return [" ".join(random.choices(words, k=length)) for length in (*lengths, longest)]
-
-
 def _encode_with_both(path: Path, model: SentenceTransformer, texts: list[str]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Encode texts with both graph and model; also encode short ones with each prompt and a random one."""
     encoder, vectors, expected = OnnxEncoder(path), [], []
@@ -312,7 +298,8 @@ def _write_static(
     if unsupported or any(model.prompts.values()) or model.truncate_dim:
         unsupported = unsupported or ("truncate_dim" if model.truncate_dim else "prompts")
         raise ModelError(f"{name!r} has {unsupported}, which model2vec does not support: use sentence-transformers.")
-    texts = _sample_texts(model)[1:]
+    check_vectors(model, name)
+    texts = sample_texts(model)[1:]
     original = np.asarray(model.encode(texts, show_progress_bar=False))
     table = token_embedding(model).weight.detach()
     axes = torch.linalg.eigh(table.T @ table)[1].flip(1)[:, :dimension] if dimension else torch.eye(table.shape[1])

@@ -190,8 +190,7 @@ def warn_of_language(models: Mapping[str, SentenceTransformer | TokenVectors], t
 
 def frequent_words(texts: Iterable[str]) -> list[str]:
     """Return the words that occur in the most texts, most frequent first."""
-    vocabularies = (set(_WORD.findall(text[:CHARACTERS])) for text in islice(texts, DOCUMENTS))
-    counts = Counter(chain.from_iterable(vocabularies))
+    counts = Counter(chain.from_iterable(set(_WORD.findall(text[:CHARACTERS])) for text in islice(texts, DOCUMENTS)))
     return sorted((word for word, count in counts.items() if count > 2), key=lambda word: (-counts[word], word))[:WORDS]
 
 

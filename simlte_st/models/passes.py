@@ -189,8 +189,7 @@ def right_padded(features: Features) -> Features:
 
 def crop_rows(features: Features, rows: Tensor, width: int) -> Features:
     """Return rows of a padded batch, cut to ``width`` columns."""
-    shape = features["attention_mask"].shape
-    part = dict(features)
+    shape, part = features["attention_mask"].shape, dict(features)
     for name, feature in features.items():
         if isinstance(feature, Tensor) and feature.shape[:1] == shape[:1]:
             part[name] = feature[rows, :width] if feature.shape[:2] == shape else feature[rows]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def register() -> None:
     """Register now if sentence-transformers is imported, otherwise right after its import."""
-    wrapt.register_post_import_hook(_register, "sentence_transformers.sentence_transformer.model")
+    wrapt.register_post_import_hook(_register, "sentence_transformers.base.model")
 
 
 def _register(_: ModuleType) -> None:

@@ -112,9 +112,8 @@ def static_passes(
         lengths, features = group_sums(counts, sizes), flat_features(ids, sizes)
         if plain:
             weights, table = torch.from_numpy(counts.astype(np.float32)), token_embedding(model).weight
-            sums = F.embedding_bag(
-                features["input_ids"], table, features["offsets"], mode="sum", per_sample_weights=weights
-            )
+            tokens, starts = features["input_ids"], features["offsets"]
+            sums = F.embedding_bag(tokens, table, starts, mode="sum", per_sample_weights=weights)
             outputs = {"sentence_embedding": sums / torch.from_numpy(lengths.clip(min=1)).float()[:, None]}
             for module in [*model][1:]:
                 outputs = module(outputs)

@@ -54,6 +54,11 @@ def unit_rows(x: ArrayLike) -> NDArray[np.float64]:
     return unit
 
 
+def unit_mean(vectors: Floats) -> Floats:
+    """Return the mean of vectors, scaled to length 1."""
+    return unit_rows(vectors.mean(axis=0)[None]).astype(np.float32).reshape(-1)
+
+
 def check_embeddings(x: ArrayLike, dtype: DTypeLike | None = None) -> NDArray[Any]:
     """Convert embeddings to an array ``[n, dim]`` of ``dtype`` (default: their own); SciPy matrices stay sparse."""
     sparse = hasattr(x, "tocsr")
@@ -98,8 +103,7 @@ class TokenVectors:
         """Load a model; return None if it has other modules, or files in another format."""
         try:
             modules, settings = read_json(folder / MODEL_FILE), read_model_settings(folder)
-            kinds = [_KIND.fullmatch(module["type"]) for module in modules]
-            names = [kind[1] if kind else "" for kind in kinds]
+            names = [kind[1] if kind else "" for kind in [_KIND.fullmatch(module["type"]) for module in modules]]
             plain = names in (["StaticEmbedding"], ["StaticEmbedding", "Normalize"])
             cosine = settings.get("similarity_fn_name") in (None, "cosine")
             if not (plain and cosine) or modules[0]["path"] not in ("", "."):

@@ -71,13 +71,19 @@ class ChunkMean(Transformer):
         **options: Any,
     ) -> None:
         super().__init__(model_name_or_path, **options)
-        self.chunk_length = chunk_length
-        self.pooling_mode = pooling_mode
-        self.include_prompt = include_prompt
-        self.normalize_chunks = normalize_chunks
+        self.chunk_length, self.pooling_mode = chunk_length, pooling_mode
+        self.include_prompt, self.normalize_chunks = include_prompt, normalize_chunks
+
+    def __call__(self, features: Features, **kwargs: Any) -> Features:
+        """Call :meth:`forward`, or AdaptiveLayerLoss's replacement for it, which selects the states of a layer."""
+        outputs: Features = super().__call__(features, **kwargs)
+        if (layers := outputs.get("all_layer_embeddings")) is not None:
+            layer = next(number for number, states in enumerate(layers) if states is outputs["token_embeddings"])
+            outputs["sentence_embedding"] = outputs["all_layer_sentence_embeddings"][layer]
+        return outputs
 
     def forward(self, features: Features, **kwargs: Any) -> Features:
-        """Add ``sentence_embedding`` and ``token_embeddings``."""
+        """Add ``sentence_embedding`` and ``token_embeddings``; of all layers, if ``config.output_hidden_states``."""
         ids: Tensor = features["input_ids"]
         device, mask = ids.device, features.get("attention_mask")
         if "cu_seq_lens_q" in features:
@@ -92,26 +98,34 @@ class ChunkMean(Transformer):
         pooling = Pooling(self.get_embedding_dimension(), self.pooling_mode, self.include_prompt)
         flat = {name: features[name].flatten() for name in ("input_ids", "token_type_ids") if name in features}
         sizes = CPU_PASS if device.type == "cpu" else _GPU_PASS
-        embeddings, states = [], []
+        layers: dict[int, tuple[list[Tensor], list[Tensor]]] = {}  # chunk embeddings and token states by layer
         for part in split_by_length(chunks, [len(chunk.places) for chunk in chunks], *sizes):
             places = pad_sequence([chunk.places for chunk in part], batch_first=True).to(device)
             inside = pad_sequence([torch.ones_like(chunk.places) for chunk in part], batch_first=True).to(device)
             batch: Features = {name: values[places] for name, values in flat.items()}
-            outputs = pooling(super().forward({**inputs, **batch, "attention_mask": inside}, **kwargs))
-            embedding: Tensor = outputs["sentence_embedding"]
-            embeddings.append(functional.normalize(embedding, dim=1) if self.normalize_chunks else embedding)
-            rows = zip(outputs["token_embeddings"].unbind(), part, strict=True)
-            states += [row[chunk.begin : chunk.end] for row, chunk in rows]
+            outputs = super().forward({**inputs, **batch, "attention_mask": inside}, **kwargs)
+            last = outputs["token_embeddings"]
+            for number, tokens in enumerate([*outputs.get("all_layer_embeddings", (last,))[:-1], last]):
+                embeddings, states = layers.setdefault(number, ([], []))
+                embedding: Tensor = pooling({**outputs, "token_embeddings": tokens})["sentence_embedding"]
+                embeddings.append(functional.normalize(embedding, dim=1) if self.normalize_chunks else embedding)
+                states += [row[chunk.begin : chunk.end] for row, chunk in zip(tokens.unbind(), part, strict=True)]
         document = torch.tensor([chunk.document for chunk in chunks])
         tokens = torch.tensor([max(1, len(chunk.places) - prefix - 1) for chunk in chunks]).float()
         weight = tokens / torch.zeros(len(lengths)).index_add(0, document, tokens)[document]
-        vectors = torch.cat(embeddings)
-        weighted = vectors.float() * weight.to(device)[:, None]
-        means = torch.zeros(len(lengths), vectors.shape[1], device=device).index_add(0, document.to(device), weighted)
         places = torch.cat([chunk.places[chunk.begin : chunk.end] for chunk in chunks]).to(device)
-        token_states = states[0].new_zeros(ids.numel(), states[0].shape[1]).index_copy(0, places, torch.cat(states))
-        features["token_embeddings"] = token_states.view(*ids.shape, -1)
-        features["sentence_embedding"] = means.to(token_states.dtype)
+        token_embeddings, sentence_embeddings = [], []
+        for embeddings, states in layers.values():
+            vectors = torch.cat(embeddings)
+            weighted, empty = vectors.float() * weight.to(device)[:, None], (len(lengths), vectors.shape[1])
+            means = torch.zeros(empty, device=device).index_add(0, document.to(device), weighted)
+            token_states = states[0].new_zeros(ids.numel(), states[0].shape[1]).index_copy(0, places, torch.cat(states))
+            token_embeddings.append(token_states.view(*ids.shape, -1))
+            sentence_embeddings.append(means.to(token_states.dtype))
+        features["token_embeddings"], features["sentence_embedding"] = token_embeddings[-1], sentence_embeddings[-1]
+        if len(layers) > 1:
+            features["all_layer_embeddings"] = token_embeddings
+            features["all_layer_sentence_embeddings"] = sentence_embeddings
         return features
 
     def __repr__(self) -> str:
@@ -145,10 +159,8 @@ def cut_chunks(starts: Tensor, lengths: Tensor, chunk_length: int, prefix: int =
             chunks += [Chunk(document, tokens, 0, length)] if length else []
             continue
         if room <= 0:
-            raise ConfigurationError(
-                f"A prompt of {prefix - 1} tokens leaves no room in {chunk_length}-token chunks: use longer chunks or "
-                "a shorter prompt."
-            )
+            problem = f"A prompt of {prefix - 1} tokens leaves no room in {chunk_length}-token chunks"
+            raise ConfigurationError(f"{problem}: use longer chunks or a shorter prompt.")
         stretches = tokens[prefix:-1].split(room)
         for number, stretch in enumerate(stretches):
             chunk = torch.cat([tokens[:prefix], stretch, tokens[-1:]])

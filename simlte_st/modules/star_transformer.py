@@ -55,8 +55,7 @@ class AdaptiveAttention(nn.Module):
 
     def weights(self, scores: Tensor, mask: Tensor) -> Tensor:
         """Return the entmax of scores ``[B, n, heads, keys]`` over the keys in the mask; 0 elsewhere."""
-        low = scores.masked_fill(~mask, -1e4)
-        weights: Tensor = self._entmax(low, self.alpha[:, None], dim=-1, n_iter=BISECTIONS)
+        weights: Tensor = self._entmax(scores.masked_fill(~mask, -1e4), self.alpha[:, None], dim=-1, n_iter=BISECTIONS)
         return weights.masked_fill(~mask, 0.0)
 
 
@@ -151,8 +150,7 @@ class StarTransformer(WeightedPooling):
         keys, relay_key = (attention.directions(attention.key, vectors) for vectors in (states, relay))
         values, relay_value = (attention.split(attention.value, vectors) for vectors in (states, relay))
         near = [(queries * neighbours).sum(dim=-1) for neighbours in self._neighbours(keys)]
-        scores = torch.stack([*near, (queries * relay_key[:, None]).sum(dim=-1)], dim=-1)
-        weights = attention.weights(scores, context)
+        weights = attention.weights(torch.stack([*near, (queries * relay_key[:, None]).sum(dim=-1)], dim=-1), context)
         near_weights = weights.unbind(dim=-1)[:-1]
         sums = weights[..., -1:] * relay_value[:, None]
         for weight, neighbours in zip(near_weights, self._neighbours(values), strict=True):
@@ -163,8 +161,7 @@ class StarTransformer(WeightedPooling):
         """Return the new relay and the weights."""
         attention = self.star
         query = attention.directions(attention.query, relay)
-        keys = attention.directions(attention.key, states)
-        scores = torch.einsum("bhd,bshd->bhs", query, keys)
+        scores = torch.einsum("bhd,bshd->bhs", query, attention.directions(attention.key, states))
         weights = attention.weights(scores, mask[:, None])
         pooled = weights @ states  # weighting first avoids projecting every state
         value = attention.value.weight.float().unflatten(0, (self.heads, -1))

@@ -104,5 +104,4 @@ def _attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tens
 
 def _softmax(scores: Tensor, mask: Tensor) -> Tensor:
     """Return the softmax over the mask; 0 everywhere if the mask is empty."""
-    weights = torch.softmax(scores.masked_fill(~mask, torch.finfo(scores.dtype).min), dim=-1)
-    return weights.masked_fill(~mask, 0.0)
+    return torch.softmax(scores.masked_fill(~mask, torch.finfo(scores.dtype).min), dim=-1).masked_fill(~mask, 0.0)

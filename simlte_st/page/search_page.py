@@ -17,12 +17,11 @@ from urllib.parse import urlsplit
 import streamlit as st
 
 from simlte_st.errors import ConfigurationError, SimlteError
-from simlte_st.reading.document import Document, document_title, title_column
+from simlte_st.reading.document import Document, title_column
 from simlte_st.search import Hit, Index
 from simlte_st.search.hits import TOP_K, Mode, shorten
 
-MAX_TEXT = 600
-"""Maximum number of characters that a hit shows of a document's beginning or best passage."""
+_LEAD = 300  # characters that an open document shows before the passage; a button shows the rest
 
 COSINE = "Similarity in meaning, from about 0 (unrelated) to 1 (identical). The scale depends on the model."
 BM25 = "Match with the query's words; rare words count more. The scale depends on the query."
@@ -35,20 +34,19 @@ _ADDRESS = re.compile(r"(https?://[^\s<>\"']+)")
 
 
 @st.cache_resource(show_spinner=False)
-def open_index(folder: str, model: str | None) -> tuple[Index, threading.Lock]:
-    """Open an index and load its model once per process, with a lock that admits one interaction at a time."""
-    return Index.open(folder, model).load(), threading.Lock()
+def open_index(folder: str, model: str | None, rerank: str | None) -> tuple[Index, threading.Lock]:
+    """Open an index and load its models once per process, with a lock that admits one interaction at a time."""
+    return Index.open(folder, model).load(rerank), threading.Lock()
 
 
 class Page:
     """The page during one interaction."""
 
-    def __init__(self, folder: str, model: str | None) -> None:
-        self.name = Path(folder).resolve().name
-        self.index, self.turn = open_index(folder, model)
+    def __init__(self, folder: str, model: str | None, rerank: str | None) -> None:
+        self.name, self.reranker = Path(folder).resolve().name, rerank
+        self.index, self.turn = open_index(folder, model, rerank)
         self.columns = self.index.columns
-        self.titles = title_column(self.columns)
-        self.state = st.session_state
+        self.titles, self.state = title_column(self.columns), st.session_state
 
     def draw(self) -> None:
         """Show the page."""
@@ -65,7 +63,7 @@ class Page:
                 with st.spinner("Searching"), self.turn:
                     state.hits = self.index.search(
                         state.text, top_k=int(state.top), threshold=state.threshold, where=state.where.strip() or None,
-                        mode=state.mode, explain=state.explain,
+                        mode=state.mode, explain=state.explain, rerank=self.reranker if state.get("rerank") else None,
                     )  # fmt: skip
                     state.unknown = self.index.unknown_words(state.text)
         if state.trail:
@@ -92,6 +90,8 @@ class Page:
                 columns[2].number_input("Minimum cosine", -1.0, 1.0, None, 0.05, key="threshold", placeholder="any")
                 columns[3].text_input("SQL filter", key="where", placeholder="year > 2010 AND kind = 'news'")
                 st.checkbox("Explain", True, key="explain", help="Show the nearest sentences and the shared words.")
+                if self.reranker:
+                    st.checkbox("Rerank", True, key="rerank", help=f"Rerank the first hits with {self.reranker}.")
         return submitted
 
     def show_hits(self, hits: Sequence[Hit], key: str, if_none: str) -> None:
@@ -100,13 +100,9 @@ class Page:
             st.html(f'<div class="simlte about">{if_none}</div>')
         for rank, hit in enumerate(hits, start=1):
             with st.container(border=True, gap=None):
-                label, add = f"**{as_label(self.title(hit.metadata, hit.beginning))}**", self.state.trail.append
-                st.button(label, key=f"{key} {rank}", type="tertiary", on_click=add, args=(hit.id,))
+                label, add = f"**{as_label(hit.title)}**", self.state.trail.append
+                st.button(label, key=f"{key} {rank}", type="tertiary", on_click=add, args=(hit,))
                 st.html(hit_html(hit, rank, self.titles))
-
-    def title(self, metadata: Mapping[str, object] | None, text: str) -> str:
-        """Return the title of a document."""
-        return document_title((metadata or {}).get(self.titles or ""), text)
 
     def show_document(self) -> None:
         """Show the open document with its explanation and its nearest neighbours."""
@@ -116,8 +112,8 @@ class Page:
         st.button("Back", key="back", on_click=trail.pop)
         try:
             with self.turn:
-                document = self.index.documents([trail[-1]])[0]
-            st.html(self.document_html(document))
+                document = self.index.documents([trail[-1].id])[0]
+            st.html(document_html(document, trail[-1], self.titles))
             st.html('<div class="simlte"><h2>Nearest neighbours</h2></div>')
             with st.spinner("Searching"), self.turn:
                 neighbours = self.index.link([document.id], top_k=int(self.state.top), explain=self.state.explain)
@@ -125,23 +121,14 @@ class Page:
         except SimlteError as error:
             show_problem(str(error))
 
-    def document_html(self, document: Document) -> str:
-        """Return a document as HTML, with the sentences and words of its explanation marked."""
-        hit = next((hit for hit in self.state.hits or () if hit.id == document.id), None)
-        sentences = [sentence for sentence, _ in hit.sentences] if hit else []
-        words = [word for word, _ in hit.words] if hit else []
-        title = escape(self.title(document.metadata, document.text))
-        about = " · ".join(filter(None, (escape(document.id), metadata_html(document.metadata or {}, self.titles))))
-        text = f'<p class="document">{highlight(document.text, sentences, words)}</p>'
-        return f'<div class="simlte"><h2>{title}</h2><div class="about">{about}</div>{text}</div>'
 
-
-def show_page(folder: str, model: str | None = None) -> None:
+def show_page(folder: str, model: str | None = None, rerank: str | None = None) -> None:
     """Show the page; Streamlit calls this for every interaction.
 
     Args:
         folder: Folder of the index.
         model: Name or folder of the index's model, if it has moved.
+        rerank: Name or folder of the model that reranks the first hits.
     """
     st.set_page_config(page_title=f"simlte: {Path(folder).resolve().name}", layout="wide")
     st.html(f"<style>{files('simlte_st.page').joinpath('style.css').read_text(encoding='utf-8')}</style>")
@@ -150,7 +137,7 @@ def show_page(folder: str, model: str | None = None) -> None:
     try:
         if host not in ("localhost", "127.0.0.1"):
             raise ConfigurationError(f"This page cannot be opened as {host}: use localhost or 127.0.0.1.")
-        Page(folder, model).draw()
+        Page(folder, model, rerank).draw()
     except SimlteError as error:
         show_problem(str(error))
 
@@ -184,6 +171,21 @@ def _mark_words(text: str, words: Sequence[str]) -> str:
     return html
 
 
+def document_html(document: Document, hit: Hit, title: str | None = None) -> str:
+    """Return the document of a hit as HTML, open at the hit's passage, with the hit's sentences and words marked.
+
+    The title column, ``title``, is omitted from the metadata.
+    """
+    start = document.text.find(hit.passage)
+    start = max(document.text.rfind("\n", 0, start - _LEAD // 4) + 1, start - _LEAD) if start > 2 * _LEAD else 0
+    sentences, words = [sentence for sentence, _ in hit.sentences] or [hit.passage], [word for word, _ in hit.words]
+    before, after = (highlight(part, sentences, words) for part in (document.text[:start], document.text[start:]))
+    before = before and f"<details><summary>{start:,} characters before</summary>{before}</details>"
+    about = " · ".join(filter(None, (escape(document.id), metadata_html(document.metadata or {}, title))))
+    text = f'<div class="about">{about}</div><div class="document">{before}{after}</div>'
+    return f'<div class="simlte"><h2>{escape(hit.title)}</h2>{text}</div>'
+
+
 def metadata_html(metadata: Mapping[str, object], title: str | None = None) -> str:
     """Return metadata as one line of HTML, without the title and missing values, with URLs as links."""
     items = ((name, str(value)) for name, value in metadata.items() if name != title and value not in (None, ""))
@@ -201,19 +203,19 @@ def as_label(text: str) -> str:
 
 
 def hit_html(hit: Hit, rank: int, title: str | None = None) -> str:
-    """Return a hit as HTML: rank, id, scores, metadata, beginning or best passage, and explanation.
+    """Return a hit as HTML: rank, id, scores, metadata, passage and explanation.
 
     The title column, ``title``, is omitted from the metadata.
     """
     words = [word for word, _ in hit.words]
-    text = shorten(hit.passage or hit.beginning, MAX_TEXT)
     parts = [f'<div class="head"><span class="rank">{rank}</span><span class="id">{escape(hit.id)}</span>']
     if hit.cosine is not None:
         parts.append(f'<span class="cosine" title="{COSINE}">cosine {hit.cosine:.3f}</span>')
     if hit.bm25 is not None:
         parts.append(f'<span class="bm25" title="{BM25}">BM25 {hit.bm25:.1f}</span>')
+    parts.append('<span class="about">identical text</span>' * hit.identical)
     parts.append(f'</div><div class="about">{metadata_html(hit.metadata, title)}</div>')
-    parts.append(f'<p class="text">{highlight(text, [sentence for sentence, _ in hit.sentences], words)}</p>')
+    parts.append(f'<p class="text">{highlight(hit.passage, [sentence for sentence, _ in hit.sentences], words)}</p>')
     if hit.sentences:
         rows = (
             f'<li><span class="cosine">{cosine:.3f}</span> {highlight(sentence, (), words)}</li>'

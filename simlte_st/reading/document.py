@@ -80,6 +80,15 @@ _BOOLEANS = {"true": "True", "false": "False"}
 _WORD = re.compile(rf"[{_UNSPACED}][{_MARKS}]*|[^\s{_UNSPACED}]{{1,{LONGEST_WORD}}}")
 _TITLE_LENGTH = 120
 _TITLE_LETTERS = 10
+_TITLE_SEARCHED = 5_000  # characters
+_HIDDEN = re.compile(  # code, comments, link targets and pictures
+    r"^(```|~~~).*?(?:^\1|\Z)|<!--.*?(?:-->|\Z)|^\[[^\]\n]+\]:[^\n]*$|!\[[^\]]*\]\([^)]*\)", re.DOTALL | re.MULTILINE
+)
+_FIELD = re.compile(r"(?:[-*+][ \t]+)?[*_]*\w[\w ()/-]{0,40}[*_]*:[*_]*(?:\s|$)|[ \t]+\S")  # or its next line
+_NAMED_TITLE = re.compile(r"[-*_+ \t]*(?:title|subject)[*_]*:(.*\w.*)", re.IGNORECASE)
+_HEADING = re.compile(r"^(#{1,6})[ \t]+(\S.*)$|^(\S.*)\n(?:(=)=+|--+)[ \t]*$", re.MULTILINE)
+_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+_MARKUP = " \t\n#*_=~`>-+"
 _MIN_SHARE = 0.9  # minimum share of numbers or dates in a column of that type; the rest are errors such as "n/a"
 _VALUE_LENGTH = 200
 
@@ -182,8 +191,8 @@ def to_name(value: object) -> str | None:
     NFC, because macOS writes decomposed names. In untyped sources, ``1.0`` becomes ``1`` and ``TRUE`` becomes
     ``True``.
     """
-    if value is None or (isinstance(value, float) and math.isnan(value)) or type(value).__name__ == "NAType":
-        return None  # pandas.NA is of type NAType
+    if type(value).__name__ in ("NoneType", "NAType", "NaTType") or (isinstance(value, float) and math.isnan(value)):
+        return None  # including pandas.NA and pandas.NaT
     if hasattr(value, "item") and not isinstance(value, str):  # a numpy scalar
         value = value.item()
     if isinstance(value, (float, decimal.Decimal)) and math.isfinite(value) and value == int(value):
@@ -195,6 +204,15 @@ def to_name(value: object) -> str | None:
         number = _WHOLE_NUMBER.fullmatch(text.strip())
         text = number[1] if number else _BOOLEANS.get(text.strip().lower(), text)
     return to_nfc(text) if text.strip() else None
+
+
+def unique_names(header: Sequence[str]) -> list[str]:
+    """Make column names unique; the second column called ``name`` becomes ``name_2``."""
+    numbers, names = {name: itertools.count(2) for name in header}, dict[str, None]()
+    for name in header:
+        free = (new for number in numbers[name] if (new := f"{name}_{number}") not in numbers and new not in names)
+        names[next(free) if name in names else name] = None
+    return list(names)
 
 
 def to_nfc(text: str) -> str:
@@ -248,17 +266,40 @@ def title_column(names: Sequence[str], name: str | None = None) -> str | None:
 
 
 def document_title(value: object, text: str) -> str:
-    """Return the title of a document: its value in the title column, or the first line of its text.
+    """Return the title of a document: its value in the title column, or a title in its text.
 
-    A short line, such as "Hello,", is joined with the next line.
+    That is a line such as ``Title: ...`` or ``Subject: ...`` at the beginning; otherwise the first heading, unless
+    metadata come first and it is one of several sections; otherwise the first line that is not metadata. A short line,
+    such as "Hello,", is joined with the next line.
     """
     title = "" if value is None else " ".join(str(value).split())
-    lines = [] if title else text.lstrip()[: 2 * _TITLE_LENGTH].split("\n")
-    for line in lines:
+    return _shorten(title or _title_in_text(text[:_TITLE_SEARCHED]), _TITLE_LENGTH)
+
+
+def _title_in_text(text: str) -> str:
+    lines = _HIDDEN.sub("", text).strip().split("\n")
+    fields = list(itertools.takewhile(lambda line: not line.strip() or _FIELD.match(line), lines))
+    if len(list(filter(str.strip, fields))) < 2 and not lines[0].startswith(("-", "*")):
+        fields = []  # one such line, such as "Rust: a tutorial", can be a title
+    if named := next(filter(None, map(_NAMED_TITLE.match, fields)), None):
+        return _plain_line(named[1])
+    body = "\n".join(lines[len(fields) :])
+    headings = [(len(match[1] or ("#" if match[4] == "=" else "##")), match) for match in _HEADING.finditer(body)]
+    top = [match for level, match in headings if level == min(level for level, _ in headings)]
+    first = headings[0][1] if headings else None
+    if first and (top == [first] or not (fields or _plain_line(body[: first.start()]))):
+        return _plain_line(first[2] or first[3])
+    title = ""
+    for line in _HEADING.sub("", body).split("\n"):
         if sum(map(str.isalpha, title)) >= _TITLE_LETTERS:
             break
-        title = " ".join([title, *line.split()]).lstrip()
-    return _shorten(title, _TITLE_LENGTH)
+        title = " ".join(filter(None, (title, _plain_line(line))))
+    return title or " ".join(text.split())
+
+
+def _plain_line(line: str) -> str:
+    """Return a line without markup."""
+    return " ".join(_LINK.sub(r"\1", line).strip(_MARKUP).split())
 
 
 def infer_column(name: str, values: Sequence[object]) -> Column:

@@ -74,29 +74,30 @@ def read_documents(
             ``IterableDataset``; a pandas or polars ``DataFrame`` or a ``pyarrow.Table``; an iterable of strings, of
             mappings, or of :class:`Document` objects, which keep their id, label and split; or a list of paths and
             ``hub:`` names, read in order. A reader is returned unchanged. :data:`simlte_st.reading.formats.FORMATS`
-            lists the file formats. Text, Markdown, e-mails, notebooks, HTML, XML, PDF, DOCX, PPTX, MSG, ODT, RTF, EPUB
-            hold one document each. JSON (an array of objects or strings, or JSON lines), CSV, TSV and mailboxes,
-            optionally compressed with gzip or Zstandard, parquet, and each sheet of an XLSX workbook with a header are
-            tables. HTML, XML, PDF, DOCX, PPTX, XLSX, MSG, ODT, RTF and EPUB need the "documents" extra; without it,
-            such files in a folder are skipped and counted. With several sources,
-            generated ids start with the source's name, and with parent folders if names repeat: ``b.csv:17``,
-            ``folder/a.txt``.
+            lists the file formats. Text, Markdown, e-mails, notebooks, HTML, XML, PDF, DOCX, PPTX, MSG, ODT, RTF and
+            EPUB hold one document each. JSON (an array of objects or strings, or JSON lines), CSV, TSV and mailboxes,
+            optionally compressed with gzip or Zstandard, parquet and each sheet of an XLSX workbook that has a header
+            are tables. HTML, XML, PDF, DOCX, PPTX, XLSX, MSG, ODT, RTF and EPUB need the "documents" extra; without it,
+            such files in a folder are skipped and counted. With several sources, generated ids start with the source's
+            name, and with parent folders if names repeat: ``b.csv:17``, ``folder/a.txt``.
         text_column: Column of text, or its path in a struct, such as ``article.body`` (default: text; otherwise the
             first of content, body, document, article, abstract, full_text, raw and message; otherwise the only column
             of strings, or the one with by far the longest). If two columns share a name, the second is ``NAME_2``.
         id_column: Column with the ids, or its path (default: id, doc_id, document_id or _id; otherwise the row number
             from 0, or a hash of the text for texts outside tables and in an index). The second document with an id gets
             the suffix ``#2``.
-        label_column: Column with the classes, or its path; not read by default. For e-mails, it can be subject, sender,
-            recipients or date; for files in folders such as ``year=2020``, it can be ``year``.
+        label_column: Column with the classes, or its path; not read by default. For files, it can be folder (the path
+            of the file's folder, relative to the source) or file (its name without the suffix); for e-mails, also
+            subject, sender, recipients or date; in folders such as ``year=2020``, also ``year``.
         encoding: Encoding of text, JSON, CSV and HTML files that are not valid UTF-8. A byte order mark, or the
             encoding declared in an HTML file, takes precedence.
         limit: Maximum number of documents to read (default: all).
         mails: Parse as e-mails any texts, text files and files with an unknown suffix that begin with e-mail headers.
         drop_quotes: Remove quoted text and signatures from e-mails.
         html: Convert texts with HTML tags, such as support tickets in a table, to the text that a browser would show.
-        metadata: Keep the values of all other columns, including the label, as each document's metadata. A folder such
-            as ``year=2020`` counts as a column.
+        metadata: Keep the values of all other columns, including the label, as each document's metadata. Files have the
+            columns folder and file, and Markdown files the title in their front matter; a folder such as ``year=2020``
+            counts as a column.
         max_characters: Maximum length of a text in characters; longer texts are skipped and counted.
         stream: Read shards in random order without storing them, to train on a corpus larger than the disk. The source
             must be parquet files (also at an address such as ``s3://bucket/*.parquet``), ``hub:NAME`` or a

@@ -11,11 +11,11 @@ from typing import Any
 
 from simlte_st.errors import DataError, EmptyCorpusError, format_count
 from simlte_st.files import valid_unicode
+from simlte_st.reading.arrow_values import INVALID
 from simlte_st.reading.document import Document, content_id, peek, text_key, to_name, to_nfc
 from simlte_st.reading.rows import EMPTY, NOT_A_STRING, TOO_LONG, WRONG_ENCODING, BrokenSourceError, Columns, Row, Skip
 from simlte_st.reading.sources import PLACES, Source, open_source
 
-INVALID = "invalid characters removed or replaced"
 DUPLICATE_ID = "duplicate id"
 MISSING_ID = "missing id"
 UNUSABLE_LABEL = "label not usable"
@@ -148,10 +148,9 @@ class DocumentReader:
 
     def _check_unread(self) -> None:
         if self._source.once and self._started:
-            raise DataError(
-                f"{self._source.name} is an iterator, which can only be read once and already has been. Pass a list, a "
-                "datasets.IterableDataset, or another iterable that can be read again."
-            )
+            advice = "Pass a list, a datasets.IterableDataset, or another iterable that can be read again."
+            problem = "is an iterator, which can only be read once and already has been."
+            raise DataError(f"{self._source.name} {problem} {advice}")
 
     def check(self, label: str | None = None) -> None:
         """Read files up to the first document, with a label column, to raise errors early."""
@@ -165,7 +164,8 @@ class DocumentReader:
 
     def _documents(self, report: ReadReport) -> Iterator[Document]:
         ids: dict[int, int] | None = {} if self._remembers else None
-        texts = hashlib.blake2b(digest_size=16)
+        texts, label_column = hashlib.blake2b(digest_size=16), self._source.reading.label_column
+        is_labelled = label_column is None or not self.places
         try:
             for event in self._source.events():
                 if isinstance(event, Columns):
@@ -180,6 +180,7 @@ class DocumentReader:
                 else:
                     report.documents += 1
                     report.characters += len(document.text)
+                    is_labelled |= document.label is not None
                     texts.update(content_id(document.text).encode())
                     if report.documents == self._source.reading.limit:
                         # Set before the yield: a consumer of exactly this many documents does not resume the generator.
@@ -191,6 +192,11 @@ class DocumentReader:
             count = format_count(report.documents, "document")
             raise DataError(f"{error}, after {count} had been read. Download it again or recreate it.") from error
         report.finished, self.checksum = True, texts.hexdigest()
+        if report.documents and report.label_column is None and not is_labelled:  # tables are checked when opened
+            raise DataError(
+                f"The files of {self._source.name} have no column {label_column!r}. Their columns are folder and file, "
+                "those of folders such as year=2020, and, for e-mails, subject, sender, recipients and date."
+            )
         if not report.documents and self._remembers:
             raise EmptyCorpusError("\n".join([f"{self._source.name} has no usable documents.", *report.troubles()]))
 
@@ -212,8 +218,8 @@ class DocumentReader:
         if not text or text.isspace():
             report.note(report.skipped, EMPTY, row.where, "only white space" if row.text else "")
             return None
-        if text != row.text:
-            report.note(report.repaired, INVALID, row.where)
+        for reason, detail in {**({INVALID: ""} if text != row.text else {}), **row.repairs}.items():
+            report.note(report.repaired, reason, row.where, detail)
         label = None
         try:
             label = to_name(row.label)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import NamedTuple
+
+import webencodings
 
 from simlte_st.arguments import Count, check_fields
 from simlte_st.errors import DataError, MissingExtraError
@@ -23,6 +25,8 @@ ENCRYPTED = "encrypted"
 BINARY = "binary"
 WRONG_ENCODING = "wrong encoding"
 
+_WIDER_CODECS = {"gbk": "gb18030", "iso-2022-jp": "iso2022_jp_ext"}  # in which e-mails and pages with these labels are
+
 
 def is_encoding(name: str) -> bool:
     """Return whether a text encoding exists."""
@@ -30,6 +34,14 @@ def is_encoding(name: str) -> bool:
         return bool("a".encode(name))
     except (LookupError, ValueError):
         return False
+
+
+def find_codec(label: str) -> str | None:
+    """Return Python's codec for an encoding label as browsers understand it; None if it is unknown."""
+    encoding = webencodings.lookup(label)
+    if encoding is None or encoding.name in ("replacement", "x-user-defined"):
+        return label if is_encoding(label) else None
+    return str(_WIDER_CODECS.get(encoding.name, encoding.codec_info.name))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,11 +96,12 @@ class Columns(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RawRow:
-    """A row of a table: its position, a generated id and its values by column."""
+    """A row of a table: its position, a generated id, its values by column, and repairs as in :class:`Row`."""
 
     where: str
     generated_id: str | None
     values: Mapping[str, object]
+    repairs: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +117,7 @@ class Row:
     split: str | None = None
     is_document: bool = False  # whether it was a Document, whose text has already been checked
     metadata: Mapping[str, object] | None = None
+    repairs: Mapping[str, str] = field(default_factory=dict)  # details of what was repaired, by reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,16 +134,16 @@ class Skip:
     id: str | None = None
 
 
-Event = Columns | Row | Skip
-
-
-class FileText(NamedTuple):
-    """The text of a file or e-mail, its columns, its id, and the place and reason of each part that was skipped."""
+class Content(NamedTuple):
+    """The content of a file or an e-mail; ``repairs`` as in :class:`Row`."""
 
     text: str
     columns: Mapping[str, object] = MappingProxyType({})
+    repairs: Mapping[str, str] = MappingProxyType({})
     id: str | None = None
-    skips: tuple[tuple[str, str], ...] = ()
+
+
+Event = Columns | Row | Skip
 
 
 class BrokenSourceError(DataError):
@@ -146,7 +160,7 @@ def make_skip(error: Exception, where: str, id: str | None = None) -> Skip:
         error = error.__cause__
     if isinstance(error, BadTextError):
         return replace(Skip(where, *error.args), id=id)
-    if isinstance(error, MissingExtraError):
+    if isinstance(error, (MissingExtraError, ModuleNotFoundError)):
         return Skip(where, MISSING_EXTRA, id=id)
     if isinstance(error, OSError):
         return Skip(where, UNREADABLE, error.strerror or str(error), id=id)

@@ -12,20 +12,19 @@ import operator
 import os
 import re
 import shutil
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO
 
 from simlte_st.errors import DataError
 from simlte_st.extras import check_installed
-from simlte_st.files import is_model
+from simlte_st.files import is_model, refuse_full_disk, standard_input
 from simlte_st.reading import tables
 from simlte_st.reading.document import DocumentSource
-from simlte_st.reading.formats import DESCRIPTION, TextFormat, check_libraries, find_format, format_by_content
+from simlte_st.reading.formats import DESCRIPTION, TextFormat, find_format, format_by_content
 from simlte_st.reading.formats.html import has_tags, html_text
 from simlte_st.reading.formats.mail import looks_like_mail, read_mail
 from simlte_st.reading.formats.records import item_rows
@@ -122,7 +121,7 @@ def _open_place(source: str | os.PathLike[str], reading: Reading) -> Source:
         return _open_hub(source, reading)
     name = os.fspath(source)
     if name == "-":
-        name, source = "standard input (JSON lines)", _spool(sys.stdin)[1]
+        name, source = "standard input (JSON lines)", _spool(standard_input())[1]
     path = Path(source)
     if not name or not os.path.exists(path):  # Path would take an empty name for the working folder
         hint = " Addresses are read with stream=True." if "://" in name else ""
@@ -133,10 +132,9 @@ def _open_place(source: str | os.PathLike[str], reading: Reading) -> Source:
     if path.is_dir():
         prefix = f"{os.path.basename(os.path.abspath(path))}/"
         return Source(name, lambda: _folder_rows(path, reading), reading, prefix=prefix, places=(path,))
-    if file_format is not None:
-        check_libraries(file_format)  # in a folder, such files are skipped and counted instead
     if isinstance(file_format, TextFormat):
-        return Source(name, lambda: file_format.rows(path, path.name, reading), reading, places=(path,))
+        file_format.check_library()  # in a folder, such files are skipped and counted instead
+        return Source(name, lambda: iter([file_format.row(path, path.name, reading)]), reading, places=(path,))
     if file_format is None:
         raise DataError(f"{path} has an unknown format and is not text. The source can be {PLACES}.")
     if not path.is_file():  # tables are opened more than once
@@ -144,19 +142,24 @@ def _open_place(source: str | os.PathLike[str], reading: Reading) -> Source:
     size = functools.partial(file_format.count_rows, path)
 
     def open_table() -> tables.Table | Iterator[Event]:
-        opened = file_format.open(path, reading)
+        table = file_format.open(path, reading)
         folders = tables.folder_columns(path)
-        return replace(opened, name=name, folders=folders) if isinstance(opened, tables.Table) else opened
+        return replace(table, name=name, folders=folders) if isinstance(table, tables.Table) else table
 
     return Source(name, open_table, reading, size, prefix=f"{path.name}:", places=(path,))
 
 
 @functools.cache
-def _spool(stream: TextIO) -> tuple[tempfile.TemporaryDirectory[str], Path]:
+def _spool(stream: BinaryIO) -> tuple[tempfile.TemporaryDirectory[str], Path]:
     """Copy a stream to a file that lasts until the process ends, because sources are read more than once."""
     folder = tempfile.TemporaryDirectory(prefix="simlte-")
-    with (path := Path(folder.name, "standard-input.jsonl")).open("wb") as file:
-        shutil.copyfileobj(stream.buffer, file)
+    path = Path(folder.name, "standard-input.jsonl")
+    try:
+        with path.open("wb") as file:
+            shutil.copyfileobj(stream, file)
+    except OSError as error:
+        refuse_full_disk(f"The temporary file {path}", error)
+        raise
     return folder, path
 
 
@@ -176,26 +179,30 @@ def _open_hub(name: str, reading: Reading) -> Source:
     return replace(source, open=events)
 
 
-def _folder_rows(folder: Path, reading: Reading, relative: str = "") -> Iterator[Row | Skip]:
+def _folder_rows(folder: Path, reading: Reading) -> Iterator[Row | Skip]:
     """Yield the documents in a folder's files, ordered by path.
 
     Model folders and linked folders (which may be circular) are ignored.
     """
-    try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-    except OSError as error:
-        yield make_skip(error, relative or str(folder), relative)
-        return
-    for entry in entries:
-        name, path = relative + entry.name, Path(entry.path)
-        if entry.name.startswith("."):
+    pending: list[tuple[str, os.DirEntry[str] | None]] = [("", None)]  # not recursion, because folders may be deep
+    while pending:
+        name, entry = pending.pop()
+        path = folder if entry is None else Path(entry.path)
+        if entry is None or (name.endswith("/") and not is_model(path)):
+            try:
+                entries = sorted(os.scandir(path), key=lambda entry: entry.name, reverse=True)
+            except OSError as error:
+                yield make_skip(error, name or str(folder), name)
+                continue
+            for each in entries:
+                is_folder = each.is_dir(follow_symlinks=False) and not each.name.startswith(".")
+                pending.append((name + each.name + "/" * is_folder, each))
+        elif entry.name.startswith("."):
             yield Skip(name, "hidden", ignored=True)
-        elif entry.is_dir(follow_symlinks=False) and not is_model(path):
-            yield from _folder_rows(path, reading, name + "/")
         elif os.path.isdir(path):  # os.path, because Path and DirEntry raise for circular links
             yield Skip(name, "linked folder" if entry.is_symlink() else "model folder", ignored=True)
         elif isinstance(file_format := find_format(path, reading.mails), TextFormat):
-            yield from file_format.rows(path, name, reading)
+            yield file_format.row(path, name, reading)
         else:
             yield Skip(name, path.suffix.lower() or "no suffix", ignored=True)
 

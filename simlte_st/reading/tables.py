@@ -9,15 +9,15 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 from urllib.parse import unquote
 
 from simlte_st.errors import DataError, did_you_mean
-from simlte_st.reading.document import UntypedText
+from simlte_st.reading.arrow_values import Converter, find_converters, read_batch
+from simlte_st.reading.document import UntypedText, unique_names
 from simlte_st.reading.rows import BrokenSourceError, Columns, Event, RawRow, Reading, Row, Skip
 
 if TYPE_CHECKING:
-    import pandas
     import pyarrow
     from datasets import Dataset, IterableDataset
 
@@ -57,15 +57,6 @@ class Table:
         return name if name in self.columns else next(starts, name)
 
 
-def unique_names(header: Sequence[str]) -> list[str]:
-    """Make column names unique; the second column called ``name`` becomes ``name_2``."""
-    numbers, names = {name: itertools.count(2) for name in header}, dict[str, None]()
-    for name in header:
-        free = (new for number in numbers[name] if (new := f"{name}_{number}") not in numbers and new not in names)
-        names[next(free) if name in names else name] = None
-    return list(names)
-
-
 def value_at(values: Mapping[str, object], path: str) -> object:
     """Return the value of a column or of a path into a struct; :data:`MISSING` if there is none."""
     if path in values:
@@ -97,10 +88,8 @@ def choose_columns(reading: Reading, table: Table) -> Columns:
     listing = ", ".join([*columns, *table.folders]) or "none"
     for option, name in reading.named_columns().items():
         if table.find_column(name) not in columns and not (option == "label_column" and name in table.folders):
-            raise DataError(
-                f"{table.name} has no column {name!r}.{did_you_mean(name, columns)} Its columns are: {listing}. "
-                f"Pass one of them as {option}=."
-            )
+            advice = f"Its columns are: {listing}. Pass one of them as {option}=."
+            raise DataError(f"{table.name} has no column {name!r}.{did_you_mean(name, columns)} {advice}")
     named, label = reading.text_column, reading.label_column
     id_column = reading.id_column or first_match(ID_COLUMNS, [column for column in columns if column != named])
     strings = [column for column in columns if column in (table.strings or ())]
@@ -162,7 +151,10 @@ def read_table(table: Table, reading: Reading) -> Iterator[Event]:
             metadata = _drop_value(values, chosen.text)
             metadata = _drop_value(metadata, chosen.id) if chosen.id else metadata
         has_id = chosen.id is not None
-        yield Row(row.where, row.generated_id, text, id=id_value, label=label, has_id=has_id, metadata=metadata)
+        yield Row(
+            row.where, row.generated_id, text, id=id_value, label=label, has_id=has_id, metadata=metadata,
+            repairs=row.repairs,
+        )  # fmt: skip
 
 
 def mappings_table(
@@ -236,19 +228,32 @@ def table_opener(source: object, name: str) -> Callable[[], Table] | None:
     return None
 
 
-def _frame_table(frame: pandas.DataFrame | pyarrow.Table, name: str) -> Table:
+def _frame_table(frame: Any, name: str) -> Table:
     """Open a pandas or polars data frame, or a ``pyarrow.Table``, as a table."""
     import pyarrow
 
-    if is_instance(frame, "pandas", "DataFrame"):
+    if isinstance(frame, pyarrow.Table):
+        table = frame.rename_columns(unique_names(frame.column_names))
+        return _schema_table(name, table.schema, lambda columns: table.select(list(columns)).to_batches())
+    arrays: dict[str, pyarrow.Array] = {}
+    objects: dict[str, list[object]] = {}
+    is_polars = hasattr(frame, "get_columns")
+    columns = frame.get_columns() if is_polars else [values for _, values in frame.items()]
+    for column, values in zip(unique_names([*map(str, frame.columns)]), columns, strict=True):
         try:
-            frame = frame.set_axis(unique_names(list(map(str, frame.columns))), axis=1)
-            frame = pyarrow.Table.from_pandas(frame, preserve_index=False)
-        except (pyarrow.ArrowException, TypeError, ValueError) as error:  # for example, a column of mixed types
-            raise DataError(f"{name} cannot be read: {error}") from error
-    table = frame if isinstance(frame, pyarrow.Table) else frame.to_arrow()
-    table = table.rename_columns(unique_names(table.column_names))
-    return _schema_table(name, table.schema, lambda columns: table.select(list(columns)).to_batches())
+            if str(values.dtype).lower() == "object" and (is_polars or len({*map(type, values)}) > 1):
+                raise TypeError("Arrow would convert some values to the type of the others, or take their addresses")
+            arrays[column] = values.to_arrow() if is_polars else pyarrow.array(values, from_pandas=True)
+        except (pyarrow.ArrowException, TypeError, ValueError, OverflowError):
+            classes = ("Period", "Interval")  # pandas classes that no file format has
+            objects[column] = [str(value) if is_instance(value, "pandas", *classes) else value for value in values]
+            arrays[column] = pyarrow.array(range(len(values)), pyarrow.int64())  # positions in the list
+    table = pyarrow.table(arrays)
+    types = {field.name: field.type for field in table.schema}
+    types |= {name: pyarrow.string() for name in objects if any(isinstance(value, str) for value in objects[name])}
+    converters = {name: values.__getitem__ for name, values in objects.items()}
+    schema = pyarrow.schema(types)
+    return _schema_table(name, schema, lambda names: table.select(list(names)).to_batches(), 0, converters)
 
 
 def dataset_table(dataset: Dataset | IterableDataset, name: str, first: int = 0, batch_size: int = 1) -> Table:
@@ -267,29 +272,30 @@ def dataset_table(dataset: Dataset | IterableDataset, name: str, first: int = 0,
 
 
 def _schema_table(
-    name: str, schema: pyarrow.Schema, batches: Callable[[Sequence[str]], Iterable[pyarrow.RecordBatch]], first: int = 0
-) -> Table:
-    """Open a source with a schema as a table, without pandas' index columns."""
+    name: str, schema: pyarrow.Schema, batches: Callable[[Sequence[str]], Iterable[pyarrow.RecordBatch]],
+    first: int = 0, converters: Mapping[str, Converter] | None = None,
+) -> Table:  # fmt: skip
+    """Open a source with a schema as a table, without pandas' index columns.
+
+    ``converters`` convert the values of columns, as do those that the schema implies.
+    """
     types = {field.name: field.type for field in schema if not _INDEX.fullmatch(field.name)}
-    classes = _class_names(schema)
+    converters = {**find_converters(schema), **(converters or {})}
 
     def rows(columns: Sequence[str]) -> Iterator[RawRow]:
-        numbers = itertools.count(first)
-        for batch in batches(columns):
-            try:
-                values = batch.to_pylist()
-            except (ValueError, OverflowError) as error:  # invalid UTF-8, or a time outside Python's range
-                raise BrokenSourceError(f"{name} has a value that cannot be read ({error})") from error
-            for row, number in zip(values, numbers, strict=False):
-                yield _row(number, _with_classes(row, classes))
+        rows = itertools.chain.from_iterable(map(read_batch, batches(columns)))
+        for number, (values, repairs) in enumerate(rows, start=first):
+            for column in converters.keys() & values.keys():
+                values[column] = None if values[column] is None else converters[column](values[column])
+            yield _row(number, values, repairs)
 
     strings = [column for column, dtype in types.items() if _is_text(dtype)]
     kinds = {column: str(dtype) for column, dtype in types.items() if column not in strings}
     return Table(name, list(types), strings, rows, kinds, first=lambda names: itertools.islice(rows(names), LOOK_AHEAD))
 
 
-def _row(number: int, values: Mapping[str, object]) -> RawRow:
-    return RawRow(f"row {number:,}", str(number), values)
+def _row(number: int, values: Mapping[str, object], repairs: Mapping[str, str] | None = None) -> RawRow:
+    return RawRow(f"row {number:,}", str(number), values, repairs or {})
 
 
 def _is_text(dtype: pyarrow.DataType) -> bool:
@@ -301,24 +307,6 @@ def _is_text(dtype: pyarrow.DataType) -> bool:
     if pa.types.is_dictionary(dtype) or pa.types.is_run_end_encoded(dtype):
         return _is_text(dtype.value_type)
     return bool(pa.types.is_string(dtype) or pa.types.is_large_string(dtype) or pa.types.is_string_view(dtype))
-
-
-def _class_names(schema: pyarrow.Schema) -> dict[str, Sequence[str]]:
-    """Return the class names stored in a schema by ``datasets``, by column."""
-    if b"huggingface" not in (schema.metadata or {}):
-        return {}
-    import datasets
-
-    features = datasets.Features.from_arrow_schema(schema).items()
-    return {name: kind.names for name, kind in features if isinstance(kind, datasets.ClassLabel) and kind.names}
-
-
-def _with_classes(values: dict[str, object], classes: Mapping[str, Sequence[str]]) -> dict[str, object]:
-    """Replace class numbers with class names; in many test splits, -1 means no label."""
-    for column, names in classes.items():
-        if isinstance(number := values.get(column), int):
-            values[column] = names[number] if 0 <= number < len(names) else None
-    return values
 
 
 def is_hub(source: object) -> TypeGuard[str]:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from simlte_st.reading.rows import BINARY, TOO_LONG, WRONG_ENCODING, BadTextError, BrokenSourceError, Reading
+from simlte_st.reading.rows import BINARY, TOO_LONG, WRONG_ENCODING, BadTextError, BrokenSourceError, Content, Reading
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -27,11 +27,13 @@ _BOMS = (  # UTF-32 first, because its mark begins with UTF-16's
     (codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
 )  # fmt: skip
+_SHIFT = re.compile(rb"\x1b\$[@B]([!-~]*)|\x1b\([BJ]")  # to Japanese characters and back, in ISO-2022-JP
 _BUFFER = 1 << 18
 _ESCAPED = re.compile("[\udc80-\udcff]")  # undecodable bytes
 _BLANK_LINES = re.compile(r"\n{3,}")
 
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+_TITLE = re.compile(r"^title:[ \t]*([\"']?)([^\n>|].*)\1[ \t]*$", re.MULTILINE)
 _EMBEDDED = re.compile(r"data:[\w/+.-]{1,80};base64,[\w+/=]*")  # pictures embedded in Markdown
 _MAX_FRONT_MATTER = 1 << 16  # characters
 
@@ -58,6 +60,9 @@ def decode_text(data: bytes, encoding: str, mend: bool = False) -> str:
     # NUL bytes in text occur only in wide encodings.
     if b"\0" in data and (encoding == "utf-8-sig" or "a\n".encode(encoding) == b"a\n"):
         raise BadTextError(BINARY, f"NUL byte at {data.index(0):,}")
+    if encoding in ("iso2022_jp_ext", "euc_jp") and "\ufffd" in data.decode(encoding, "replace"):
+        # Windows adds characters such as circled numbers.
+        data, encoding = _SHIFT.sub(lambda match: bytes(byte | 0x80 for byte in match[1] or b""), data), "euc_jis_2004"
     try:
         text = data.decode(encoding, "replace" if mend else "strict")
     except UnicodeDecodeError as error:
@@ -141,11 +146,16 @@ def read_text(path: Path, reading: Reading) -> str:
     return decode_text(read_whole(path, reading), reading.encoding)
 
 
-def read_markdown(path: Path, reading: Reading) -> str:
-    """Return the text after the front matter, if any, which stands between two ``---`` lines."""
+def read_markdown(path: Path, reading: Reading) -> Content:
+    """Return the text after the front matter, which stands between two ``---`` lines, and the title in it, if any.
+
+    As an e-mail's text begins with its subject, the text begins with the title, unless that occurs in it.
+    """
     text = _EMBEDDED.sub("", read_text(path, reading))
     match = _FRONT_MATTER.match(text, 0, _MAX_FRONT_MATTER)
-    return text if match is None else text[match.end() :].lstrip("\n")
+    field = _TITLE.search((match and match[1]) or "")
+    title, text = field[2].strip() if field else "", text[match.end() :].lstrip("\n") if match else text
+    return Content(text if title in text else f"{title}\n\n{text}", {"title": title} if title else {})
 
 
 def read_notebook(path: Path, reading: Reading) -> str:

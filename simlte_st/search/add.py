@@ -92,10 +92,8 @@ class IndexReport:
             lines.append(self.truncation.summary())
         if self.misfits:
             columns = ", ".join(f"{name} ({count:,})" for name, count in self.misfits.items())
-            lines.append(
-                f"dropped values that are binary, do not fit their column's type, or exceed {MAX_COLUMNS} "
-                f"columns: {columns}. Choose the columns with columns=."
-            )
+            reasons = f"are binary, do not fit their column's type, or exceed {MAX_COLUMNS} columns"
+            lines.append(f"dropped values that {reasons}: {columns}. Choose the columns with columns=.")
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -179,9 +177,12 @@ class IndexWriter:
         self.report.kept, self.report.removed = unread, len(removed)
 
     def learn_columns(self, documents: Iterable[Document]) -> None:
-        """Add new metadata columns."""
+        """Add new metadata columns, and turn integers into floats where fractions follow."""
         if fields := self.metadata.learn(documents):
             self.store.add_columns(fields)
+        for name in self.metadata.fractional:
+            if self.store.convert_to_floats(name):
+                self.metadata.types[name] = pa.float64()
 
     def write(self, documents: list[Document], vectors: Vectors, bar: TextBar) -> None:
         """Write new and changed documents; texts in ``vectors`` are not encoded again."""
@@ -259,8 +260,7 @@ def _read_vectors(folder: Path, number: int) -> Vectors:
     for path in folder.absolute().glob(f"part-{number:08d}-*.parquet"):
         table = pq.read_table(path)
         rows = unit_rows(table["vector"].combine_chunks().flatten().to_numpy().reshape(len(table), -1))
-        pairs = zip(rows, table["tokens"].to_pylist(), strict=True)
-        vectors.update(zip(table["id"].to_pylist(), pairs, strict=True))
+        vectors.update(zip(table["id"].to_pylist(), zip(rows, table["tokens"].to_pylist(), strict=True), strict=True))
     return vectors
 
 

@@ -26,7 +26,8 @@ from simlte_st.words.analyzer import ANALYZER
 from simlte_st.words.sentences import Segmenter, TokenCounter, split_passages, tokenizer_counter
 from simlte_st.words.tokens import in_batches
 
-if TYPE_CHECKING:  # with torch
+if TYPE_CHECKING:
+    import torch
     from sentence_transformers import SentenceTransformer
 
 logger = logging.getLogger(__name__)
@@ -65,6 +66,7 @@ class Encoder:
         device: Torch device (default: a GPU if available; the CPU for a static model, which is as fast there).
         settings: Settings of an existing index. If the Hub cache has a static model with this identity, it is used
             without a request to the Hub.
+        dtype: Dtype for loading the model (default: as for :func:`~simlte_st.models.loading.load_model`).
 
     Attributes:
         budget: Maximum number of tokens per document, excluding special tokens and the prompt; None if unlimited.
@@ -74,10 +76,16 @@ class Encoder:
         quick: Token vectors of a static model in a folder, used without torch; None for other models.
     """
 
-    def __init__(self, model: ModelSource, device: str | None = None, settings: IndexSettings | None = None) -> None:
+    def __init__(
+        self,
+        model: ModelSource,
+        device: str | None = None,
+        settings: IndexSettings | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
         self.name: str | None = None
         self.quick: TokenVectors | None = None
-        self._source, self._device = model, device
+        self._source, self._device, self._dtype = model, device, dtype
         if isinstance(model, (str, os.PathLike)):  # absolute, so that any working directory will do
             self.name = os.path.abspath(model) if os.path.isdir(model) else os.fspath(model)
             if device in (None, "cpu"):
@@ -93,9 +101,18 @@ class Encoder:
         from simlte_st.models.loading import check_encodes, load_model
 
         if isinstance(self._source, (str, os.PathLike)):
-            return load_model(self._source, device=self._device).model
+            return load_model(self._source, dtype=self._dtype, device=self._device).model
         check_encodes(self._source, "the model of this index")
         return self._source
+
+    @property
+    def is_static(self) -> bool:
+        """Whether each token has one vector."""
+        if self.quick is not None:
+            return True  # without importing torch
+        from simlte_st.models.static import is_static
+
+        return is_static(self.model)
 
     def truncation(self) -> Truncation:
         """Return truncation counts that start at zero."""

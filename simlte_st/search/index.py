@@ -16,13 +16,14 @@ from simlte_st.arguments import Count, check_arguments
 from simlte_st.errors import ConfigurationError, DataError, format_count, keeping
 from simlte_st.files import hold
 from simlte_st.models.encode import Engine
-from simlte_st.models.names import ModelSource, check_model
+from simlte_st.models.names import ModelSource, RerankerSource, check_model
 from simlte_st.reading.document import Document, DocumentSource
 from simlte_st.reading.documents import read_documents
 from simlte_st.search.add import IndexReport, IndexWriter
 from simlte_st.search.encoder import Encoder, create_index, is_index, load_encoder, read_settings
 from simlte_st.search.hits import Cosine, Criteria, Hit, Mode
-from simlte_st.search.searcher import Reranker, Searcher, normalize_ids, query_batches
+from simlte_st.search.rerank import Reranker
+from simlte_st.search.searcher import Searcher, normalize_ids, query_batches
 from simlte_st.search.store import Store
 from simlte_st.words.languages import check_language
 
@@ -56,7 +57,7 @@ class Index:
         self.parts: bool = self._settings["parts"]
         self._encoder: Encoder | None = None
         self._searcher: Searcher | None = None
-        self._reranker: tuple[ModelSource, Reranker] | None = None
+        self._reranker: tuple[RerankerSource, Reranker] | None = None
 
     def __repr__(self) -> str:
         return f"Index({str(self.folder)!r})"
@@ -132,13 +133,17 @@ class Index:
         """
         return cls(Path(path), model, device)
 
-    def load(self) -> Index:
-        """Load the model now rather than when first needed, and return the index.
+    def load(self, rerank: RerankerSource | None = None) -> Index:
+        """Load the model, and the ``rerank=`` model of later searches, now rather than when first needed.
+
+        Returns:
+            The index.
 
         Raises:
             ConfigurationError: The index was created with a loaded model, which cannot be loaded by name.
+            ModelError: The ``rerank=`` model cannot be used.
         """
-        _ = self.encoder
+        _ = self.encoder, self._load_reranker(rerank)
         return self
 
     @property
@@ -148,19 +153,24 @@ class Index:
             self._encoder = load_encoder(self.folder, self._settings, self._model, self._device)
         return self._encoder
 
-    def _snapshot(self, criteria: Criteria | None = None, rerank: ModelSource | None = None) -> Searcher:
+    def _snapshot(self, criteria: Criteria | None = None, rerank: RerankerSource | None = None) -> Searcher:
         """Check the filter, load the reranker, and return a searcher over a snapshot of the index."""
         read_settings(self.folder, self._settings)
         if self._searcher is None:
             languages = self._settings["languages"] or ["en"]  # an empty index has no languages
             self._searcher = Searcher(self._store, lambda: self.encoder, self.parts, languages)
         searcher = self._searcher.snapshot(criteria or Criteria())
-        if rerank is not None:
-            check_model(rerank)
-            if self._reranker is None or self._reranker[0] != rerank:
-                self._reranker = rerank, Reranker(Encoder(rerank, self._device))
-            searcher.reranker = self._reranker[1]
+        searcher.reranker = self._load_reranker(rerank)
         return searcher
+
+    def _load_reranker(self, rerank: RerankerSource | None) -> Reranker | None:
+        """Return the reranker, which stays loaded until a search names another model."""
+        if rerank is None:
+            return None
+        check_model(rerank)
+        if self._reranker is None or self._reranker[0] != rerank:
+            self._reranker = rerank, Reranker(rerank, self._device)
+        return self._reranker[1]
 
     @contextmanager
     def _write(self) -> Iterator[Store]:
@@ -222,10 +232,11 @@ class Index:
         placement = Engine(device, engine, actors, address)
         reader = read_documents(source).with_options(metadata=True)
         placement.check_devices()
-        progress_kept = keeping(
-            lambda: f"{self.folder} has {format_count(len(self), 'document')}: run it again to add the rest."
-        )
-        with self._write() as store, progress_kept:
+        hint = "run it again to add the rest."
+        with (
+            self._write() as store,
+            keeping(lambda: f"{self.folder} has {format_count(len(self), 'document')}: {hint}"),
+        ):
             return IndexWriter(
                 store, self.encoder, self._settings, reader, engine=placement, batch_size=batch_size, columns=columns,
                 sync=sync, progress=progress,
@@ -270,7 +281,7 @@ class Index:
         threshold: Cosine | None = None,
         where: str | None = None,
         mode: Mode = "hybrid",
-        rerank: ModelSource | None = None,
+        rerank: RerankerSource | None = None,
         explain: bool = False,
     ) -> list[Hit]:
         """Find documents by text.
@@ -282,9 +293,9 @@ class Index:
             where: SQL condition on the id and the metadata, such as ``year > 2010``.
             mode: How to rank documents: by vector similarity (``dense``), by words with BM25 (``text``), or by both
                 scores together (``hybrid``).
-            rerank: Encoder, or its name or folder, that reranks the first 64 hits by their passages (by their
-                beginnings if the query is a document). Passage vectors are cached while the index is open;
-                ``threshold=`` still applies to the cosine of the index's own vectors.
+            rerank: Sentence encoder or cross-encoder, or its name or folder, that reranks the first 8 hits by their
+                passages (64 by their beginnings if the query is a document). An encoder's passage vectors are cached
+                while the index is open; ``threshold=`` still applies to the cosine of the index's own vectors.
             explain: Show the sentences nearest to the query and the words shared with it.
 
         Returns:
@@ -314,10 +325,12 @@ class Index:
         threshold: Cosine | None = None,
         where: str | None = None,
         mode: Mode = "hybrid",
-        rerank: ModelSource | None = None,
+        rerank: RerankerSource | None = None,
         explain: bool = False,
     ) -> list[Hit]:
-        """Find documents that are similar to query documents. Query documents are never hits.
+        """Find documents that are similar to query documents.
+
+        Documents given by id are never hits; other documents with the same text are marked as identical.
 
         Args:
             documents: The query documents: ids in the index, file paths, or texts, tried in this order. Several
@@ -326,14 +339,14 @@ class Index:
             threshold: Minimum cosine of a hit, as for :meth:`search`.
             where: SQL condition on the id and the metadata, as for :meth:`search`.
             mode: How to rank documents, as for :meth:`search`.
-            rerank: Encoder that reranks the first hits, as for :meth:`search`.
+            rerank: Model that reranks the first hits, as for :meth:`search`.
             explain: Explain the hits, as for :meth:`search`.
 
         Returns:
             The hits, best first.
 
         Raises:
-            DataError: A query document is empty, or a single word that is neither an id nor a path.
+            DataError: A query document is empty, or a single word or mistyped id that is neither an id nor a path.
             SimlteError: Other errors, as for :meth:`search`.
         """
         sources = [documents] if isinstance(documents, (str, os.PathLike)) else list(documents)
@@ -352,9 +365,11 @@ class Index:
         threshold: Cosine | None = None,
         where: str | None = None,
         mode: Mode = "hybrid",
-        rerank: ModelSource | None = None,
+        rerank: RerankerSource | None = None,
     ) -> Iterator[tuple[str, list[Hit]]]:
         """Find similar documents for each of many query documents, without encoding texts in the index again.
+
+        A query document that is in the index, with the same id and text, is not among its hits.
 
         Args:
             source: The query documents: anything that :func:`~simlte_st.data.read_documents` accepts, or its reader.
@@ -362,7 +377,7 @@ class Index:
             threshold: Minimum cosine of a hit, as for :meth:`search`.
             where: SQL condition on the id and the metadata, as for :meth:`search`.
             mode: How to rank documents, as for :meth:`search`.
-            rerank: Encoder that reranks the first hits, as for :meth:`search`.
+            rerank: Model that reranks the first hits, as for :meth:`search`.
 
         Yields:
             The id and the hits of each query document, in order.
@@ -375,5 +390,5 @@ class Index:
         self._snapshot(criteria, rerank)  # errors appear before documents are read
         for batch in query_batches(read_documents(source), rerank is not None):
             searcher = self._snapshot(criteria, rerank)
-            hits = searcher.search(searcher.document_queries([[Document("", document.text)] for document in batch]))
+            hits = searcher.search(searcher.document_queries([[document] for document in batch]))
             yield from zip((document.id for document in batch), hits, strict=True)

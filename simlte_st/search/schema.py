@@ -23,17 +23,21 @@ import pyarrow as pa
 import regex
 
 from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.files import to_json
 from simlte_st.reading.document import Document, UntypedText, to_nfc
 from simlte_st.reading.tables import MISSING, value_at
 
 OWN_COLUMNS = ("id", "part", "hash", "tokens", "searched", "text", "terms", "passage", "vector")
 
-_HIT = "query rank score cosine bm25 reranked beginning snippet sentences words"
+_HIT = "query rank score cosine bm25 reranked identical beginning snippet sentences words"
 RESERVED = frozenset((*OWN_COLUMNS, *_HIT.split()))
 """Names of the index's own columns, and of the other fields of a hit."""
 
 MAX_COLUMNS = 256
 """Maximum number of metadata columns; the most frequent ones are kept, because more would slow the table down."""
+
+MAX_EXACT = 2**53
+"""Floats represent all integers up to this one."""
 
 Value: TypeAlias = bool | int | float | str | bytes | date | None
 """A metadata value, converted to one of a few types."""
@@ -100,8 +104,9 @@ class Metadata:
 
     The first values of a column determine its type: boolean, integer, float, date, time with or without a time zone, or
     text. Values keep the type that they have in the source. In untyped sources such as CSV, text becomes a number or a
-    boolean only if it is written in standard form: "1.10" and "007" stay text. Decimals become floats, lists and
-    structs become JSON, and everything else becomes text. Binary values are dropped.
+    boolean only if it is written in standard form: "1.10" and "007" stay text. Decimals become integers, floats or, if
+    a float would change their whole part, text; lists and structs become JSON, and everything else becomes text. Binary
+    values are dropped. Integers followed by fractions become floats; see ``fractional``.
 
     Args:
         schema: Existing metadata columns of the index.
@@ -110,11 +115,13 @@ class Metadata:
     Attributes:
         types: Type of each column.
         misfits: Number of dropped values, by column.
+        fractional: The integer columns that need floats to hold all numbers of the last documents.
     """
 
     def __init__(self, schema: pa.Schema, columns: Sequence[str] | None = None) -> None:
         self.types: dict[str, pa.DataType] = {field.name: field.type for field in schema}
         self.misfits: Counter[str] = Counter()
+        self.fractional: list[str] = []
         self._columns = None if columns is None else list(columns)
 
     def check_names(self, documents: Iterable[Document]) -> None:
@@ -129,6 +136,7 @@ class Metadata:
         """Return the new columns of some documents, with their types."""
         first_values: dict[str, list[Value]] = {}
         sources: dict[str, str] = {}
+        fits: dict[str, set[tuple[bool, bool]]] = {}  # whether the values of an integer column are integers, and floats
         for document in documents:
             for source, value in self._select_values(document).items():
                 name = column_name(source)
@@ -136,6 +144,10 @@ class Metadata:
                     raise DataError(f"The columns {sources[name]!r} and {source!r} would both be {name!r}: rename one.")
                 if name not in self.types and value not in (None, "") and not isinstance(value, bytes):
                     first_values.setdefault(name, []).append(value)
+                elif self.types.get(name) == pa.int64():
+                    pair = _fit(value, pa.int64()) is not None, _fit(value, pa.float64()) is not None
+                    fits.setdefault(name, set()).add(pair)
+        self.fractional = [name for name, seen in fits.items() if (False, True) in seen and (True, False) not in seen]
         by_frequency = sorted(first_values, key=lambda name: -len(first_values[name]))
         names = {*by_frequency[: MAX_COLUMNS - len(self.types)]}
         fields = [pa.field(name, _infer_type(values)) for name, values in first_values.items() if name in names]
@@ -167,20 +179,31 @@ def _convert(value: Any) -> Value:
     elif isinstance(value, np.generic):
         value = value.item()
     elif isinstance(value, decimal.Decimal):
-        value = float(value)
+        value = _convert_decimal(value)
     if value is None or isinstance(value, (date, bytes)):
         return value
     if isinstance(value, int) and abs(value) >= _LARGEST:
         return str(value)
     if isinstance(value, (bool, int, float)):
         return value if value == value else None  # NaN, which differs from itself, is a missing value
-    text = json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, (list, dict)) else value
+    text = to_json(value, indent=None, default=str) if isinstance(value, (list, dict)) else value
     text = text if isinstance(text, str) else str(text)
     return type(text)(to_nfc(text))  # keeps the class of an UntypedText
 
 
+def _convert_decimal(value: decimal.Decimal) -> int | float | str:
+    """Convert a decimal to an integer or a float; to text if a float would change its whole part."""
+    is_whole = value.is_finite() and value == value.to_integral_value()
+    if value.is_finite() and abs(value) > MAX_EXACT:
+        return int(value) if is_whole else str(value)
+    return int(value) if is_whole and int(value.as_tuple().exponent) >= 0 else float(value)
+
+
 def _infer_type(values: list[Value]) -> pa.DataType:
-    for kind in (pa.bool_(), pa.int64(), pa.float64()):
+    # Whole floats suggest that fractions may follow.
+    has_floats = any(isinstance(_number(v) if isinstance(v, UntypedText) else v, float) for v in values)
+    numbers = (pa.float64(), pa.int64()) if has_floats else (pa.int64(), pa.float64())
+    for kind in (pa.bool_(), *numbers):
         if all(_fit(value, kind) is not None for value in values):
             return kind
     days = [value for value in values if isinstance(value, date) and not isinstance(value, datetime)]
@@ -258,10 +281,11 @@ def typed_literals(where: str, schema: pa.Schema) -> str:
     Raises:
         ConfigurationError: A value is not written as its column's type requires.
     """
-    fields = {field.name.lower(): field for field in schema}
+    fields = {field.name.lower(): field for field in schema} | {field.name: field for field in schema}
 
     def rewrite(match: regex.Match[str]) -> str:
-        field = fields.get((match["column"] or "").strip('"`').lower())
+        name = (match["column"] or "").strip('"`')
+        field = fields.get(name) or fields.get(name.lower())  # names may differ only in case
         bare, number = match["bare"] or match["number"], match["number"]
         if bare and field is not None and not (pa.types.is_integer(field.type) or pa.types.is_floating(field.type)):
             notation = describe_notation(field.type)
@@ -299,9 +323,7 @@ def _compare_moments(column: str, operator: str, literal: str, kind: pa.DataType
     text = literal[literal.index("'") + 1 : -1]
     moment = read_moment(text)
     if moment is None:
-        raise ConfigurationError(
-            f"The filter compares {column} with {text!r}, which is not a date or time such as '2024-01-15T10:30'."
-        )
+        raise ConfigurationError(f"The filter compares {column} with {text!r}: write {describe_notation(kind)}.")
     if pa.types.is_date(kind):
         day = moment.date() if isinstance(moment, datetime) else moment
         return f"{column} {operator} date '{day.isoformat()}'"

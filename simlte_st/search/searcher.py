@@ -1,29 +1,31 @@
-"""Turn texts or documents into queries, run them, and optionally rerank the hits with an encoder."""
+"""Turn texts or documents into queries, run them, and optionally rerank the hits."""
 
 from __future__ import annotations
 
 import copy
 import os
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from functools import cache, cached_property, lru_cache
 from itertools import chain, islice
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from simlte_st.errors import DataError, ModelError
+from simlte_st.errors import DataError
 from simlte_st.files import valid_unicode
-from simlte_st.models.vectors import unit_rows
-from simlte_st.reading.document import Document, to_name
+from simlte_st.models.vectors import unit_mean
+from simlte_st.reading.document import Document, document_title, title_column, to_name
 from simlte_st.reading.documents import list_documents
 from simlte_st.search.encoder import Encoder
 from simlte_st.search.hits import Criteria, Hit, Match, Query, RememberedVectors, find_matches, shorten, z_scores
+from simlte_st.search.passages import PassageFinder
+from simlte_st.search.rerank import LINKED_HITS, Reranker, hits_to_read
 from simlte_st.search.store import Store, sql_in, text_hash
 from simlte_st.search.words import WordCounts, terms_by_word
-from simlte_st.words.sentences import segment_document, sentence_runs
+from simlte_st.words.sentences import segment_document
 from simlte_st.words.tokens import in_batches
 
 SENTENCES = 3
@@ -36,30 +38,14 @@ _BEGINNING = 300  # characters
 _BATCH = 512  # query documents that :meth:`Index.link_each` searches at once
 _BATCH_CHARACTERS = 400_000  # in a batch of query documents: with more, hits could take minutes to appear
 _RERANKED_BATCH = 4  # with ``rerank=``: a query takes seconds, and a snapshot's files are kept only for minutes
-
-READ_HITS = 64
-"""Number of first-stage hits to rerank."""
-
-ENCODER = 0.5
-"""Weight of the encoder's cosines; first-stage scores have weight 1."""
-
-PASSAGE_TOKENS = 125
-"""Estimated maximum number of tokens in a passage. With 400 PolitiFact tweets as queries, recall@10 of their articles
-is 64.2% if two passages (the first and the best by words) of 64 hits are read (12,000 tokens), 63.0% for one passage of
-254 tokens of 50 hits, and 64.5% for all passages or in an index made with the encoder itself."""
-
-BEGINNING_TOKENS = 254
-"""Number of tokens to read from the beginning of each hit if the query is a document."""
-
-_REMEMBERED = 1024  # documents whose passages are cached
-_END = re.compile(r"(?<=[.!?])\s+")
+_MAX_ID, _NEAR_IDS, _NEAR = 200, 3, 0.8  # a text up to 200 characters may be a mistyped id; ids to name; their ratio
 
 
 class Searcher:
     """Searches an index by given criteria; its word counts are read only once."""
 
     def __init__(self, store: Store, get_encoder: Callable[[], Encoder], parts: bool, languages: Sequence[str]) -> None:
-        self.store, self.get_encoder, self.parts = store, get_encoder, parts
+        self.store, self.get_encoder, self.parts, self.languages = store, get_encoder, parts, languages
         self.criteria = Criteria()
         self.reranker: Reranker | None = None
         self._sentence_vectors = RememberedVectors(lambda sentences: get_encoder().documents(sentences))
@@ -95,8 +81,9 @@ class Searcher:
     def text_query(self, text: str) -> Query:
         """Turn a text into a query."""
         text = valid_unicode(text)
-        vector = self.get_encoder().query(text) if self.criteria.with_vectors else None
-        return Query(*self.query_words(text), vector, text=text)
+        encoder = self.get_encoder() if self.criteria.with_vectors else None
+        vector, is_static = (encoder.query(text), encoder.is_static) if encoder else (None, True)
+        return Query(*self.query_words(text), vector, text=text, is_static=is_static)
 
     def query_documents(self, source: str | int | os.PathLike[str]) -> list[Document]:
         """Return the documents given by an id, a path or a text; only documents in the index have an id."""
@@ -105,32 +92,34 @@ class Searcher:
             return [Document(row["id"], row["text"]) for row in rows]
         if text == "-" or os.path.exists(text):
             return [replace(document, id="") for document in list_documents(text)]
-        if text.isascii() and len(text.split()) <= 1:
-            raise DataError(
-                f"{text!r} is neither an id in the index nor a file. A text needs several words; to search for one "
-                "word, use simlte search."
-            )
+        by_lower = {doc_id.lower(): doc_id for doc_id in (self.store.ids() if len(text) <= _MAX_ID else ())}
+        near = [by_lower[name] for name in get_close_matches(text.lower(), by_lower, _NEAR_IDS, _NEAR)]
+        if near or (text.isascii() and len(text.split()) <= 1):
+            hint = f"Ids like it: {', '.join(map(repr, near))}. " if near else "A text needs several words. "
+            raise DataError(f"{text!r} is neither an id in the index nor a file. {hint}For words, use simlte search.")
         return [Document("", text)]
 
     def document_queries(self, groups: Sequence[Sequence[Document]]) -> list[Query]:
-        """Return one query per group of documents; its hits exclude the group and documents with the same text.
+        """Return one query per group of documents.
 
-        Texts in the index are not encoded again.
+        Its hits exclude documents of the group that are in the index, with the same id and text. Texts in the index are
+        not encoded again.
         """
         hashes = sorted({text_hash(document.text) for document in chain(*groups)})
         duplicates: dict[str, list[str]] = {digest: [] for digest in hashes}
         for row in self.store.find_rows("hash", hashes, ["id", "hash"], "part = 0").to_pylist():
             duplicates[row["hash"]].append(row["id"])
-        ids = [document.id or next(iter(duplicates[text_hash(document.text)]), "") for document in chain(*groups)]
+        ids = [next(iter(duplicates[text_hash(document.text)]), "") for document in chain(*groups)]
         with_vectors = self.criteria.with_vectors
         vectors = iter(self._document_vectors([*chain(*groups)], ids) if with_vectors else ())
         queries = []
         for group in groups:
-            excluded = {doc_id for document in group for doc_id in (document.id, *duplicates[text_hash(document.text)])}
+            excluded = {document.id for document in group if document.id in duplicates[text_hash(document.text)]}
             vector = unit_mean(np.stack([*islice(vectors, len(group))])) if with_vectors else None
             texts = [document.text for document in group]
             words = self.query_words("\n\n".join(texts))
-            queries.append(Query(*words, vector, excluded=sorted(excluded - {""}), documents=texts))
+            is_static = not with_vectors or self.get_encoder().is_static
+            queries.append(Query(*words, vector, sorted(excluded), documents=texts, is_static=is_static))
         return queries
 
     def _document_vectors(self, documents: Sequence[Document], ids: Sequence[str]) -> list[NDArray[np.float32]]:
@@ -157,18 +146,21 @@ class Searcher:
         if with_passage := sorted({match.id for match in matches if match.part}):
             rows = self.store.find_rows("id", with_passage, ["id", "part", "passage"], "part > 0").to_pylist()
             passages = {(row["id"], row["part"]): row["passage"] for row in rows}
-        results = []
+        results, titles = [], title_column(self.store.metadata().names)
         for query, ranking in zip(queries, rankings, strict=True):
+            find_passage = PassageFinder(query.words, self._counts.rareness, self.languages)
             texts = {match.id: documents[match.id].text for match in ranking}
-            hits = [
-                Hit(
-                    match.id, match.score, match.cosine, match.bm25, shorten(texts[match.id], _BEGINNING),
-                    passage=match.passage or passages.get((match.id, match.part)),
-                    metadata=documents[match.id].metadata or {},
-                    reranked=match.reranked,
-                )
-                for match in ranking
-            ]  # fmt: skip
+            hits = []
+            for match in ranking:
+                text, metadata = texts[match.id], documents[match.id].metadata or {}
+                nearest = match.passage or passages.get((match.id, match.part))
+                region = (nearest if match.passage or self.criteria.mode == "dense" else None) or text
+                hit = Hit(
+                    match.id, match.score, match.cosine, match.bm25, shorten(text, _BEGINNING),
+                    passage=find_passage(region, nearest), title=document_title(metadata.get(titles or ""), text),
+                    metadata=metadata, reranked=match.reranked, identical=text in query.documents,
+                )  # fmt: skip
+                hits.append(hit)
             results.append(self._explain(hits, texts, query) if self.criteria.explain and hits else hits)
         return results
 
@@ -176,13 +168,24 @@ class Searcher:
         criteria, reranker = self.criteria, self.reranker
         if reranker is None:
             return find_matches(self.store, queries, criteria)
-        depth, reranked = None if criteria.top_k is None else max(criteria.top_k, READ_HITS), []
+        depth, reranked = None if criteria.top_k is None else max(criteria.top_k, LINKED_HITS), []
         rankings = find_matches(self.store, queries, replace(criteria, top_k=depth))
         for query, matches in zip(queries, rankings, strict=True):
-            rows = self.store.table(["text"], [match.id for match in matches[:READ_HITS]])
+            rows = self.store.table(["text"], [match.id for match in matches[: hits_to_read(query)]])
             texts = dict(zip(rows["id"].to_pylist(), rows["text"].to_pylist(), strict=True))
-            reranked.append(reranker(query, matches, texts, self._counts.rareness)[: criteria.top_k])
+            reranked.append(reranker(query, matches, texts, self._passage_scores)[: criteria.top_k])
         return reranked
+
+    def _passage_scores(self, query: Query, passages: Sequence[str]) -> NDArray[np.float64]:
+        """Return a score for each passage: the weight of its query words plus, if the model is static, its cosine.
+
+        Both are standardised over the passages.
+        """
+        weights, lower = _word_weights(query, self._counts.rareness), map(str.lower, passages)
+        scores = z_scores(np.array([sum(weights[word] for word in weights if word in text) for text in lower]))
+        if query.vector is None or self.get_encoder().quick is None:  # encoding all passages would take seconds
+            return scores
+        return scores + z_scores((self._sentence_vectors(passages) @ query.vector).astype(np.float64))
 
     def _explain(self, hits: Sequence[Hit], texts: Mapping[str, str], query: Query) -> list[Hit]:
         """Return hits with their nearest sentences and the words shared with the query, highest scores first."""
@@ -221,81 +224,9 @@ def normalize_ids(ids: Sequence[str]) -> list[str]:
         raise DataError(f"ids={ids!r:.200}: an id is a text or a number, not {error}.") from None
 
 
-class Reranker:
-    """Reranks the first hits by the cosines of their passages.
-
-    For a text query, it reads the first passage of each hit and the passage with most of the query's words; for query
-    documents, it compares beginnings. With 150 papers of AAN as queries, recall@10 of the cited papers is 58.4% by
-    beginnings and 49.6% by the passages with most of their words.
-
-    The highest cosine of each hit is added to its first-stage score, both standardised over the reranked hits. Passage
-    vectors are cached.
-    """
-
-    def __init__(self, encoder: Encoder) -> None:
-        self._encoder, network = encoder, encoder.model.transformers_model
-        classes = () if network is None else network.config.architectures or ()
-        if any(name.endswith("ForSequenceClassification") for name in classes):
-            name = encoder.name or "the given model"
-            raise ModelError(f"rerank={name!r}: cross-encoders are not supported. Name a sentence encoder.")
-        self._vectors = RememberedVectors(encoder.documents)
-        self._passages = lru_cache(_REMEMBERED)(self._split)
-
-    def __call__(
-        self, query: Query, matches: Sequence[Match], texts: Mapping[str, str], rareness: Callable[[str], float]
-    ) -> list[Match]:
-        """Return the reranked matches, best first, followed by the remaining ones in their order."""
-        if not matches:
-            return []
-        candidates = matches[:READ_HITS]
-        weights = None if query.documents else _word_weights(query, rareness)
-        passages = [(match.id, passage) for match in candidates for passage in self._select(texts[match.id], weights)]
-        encoder, documents = self._encoder, query.documents
-        vector = unit_mean(encoder.documents(documents)) if documents else encoder.query(query.text)
-        cosines = self._vectors([passage for _, passage in passages]) @ vector
-        best: dict[str, tuple[float, str]] = {}
-        for (doc_id, passage), cosine in zip(passages, cosines.tolist(), strict=True):
-            best[doc_id] = max(best.get(doc_id, (cosine, passage)), (cosine, passage))
-        first_scores = z_scores(np.array([match.score for match in candidates]))
-        scores = first_scores + ENCODER * z_scores(np.array([best[match.id][0] for match in candidates]))
-        reranked = []
-        for match, score in zip(candidates, scores.tolist(), strict=True):
-            cosine, passage = best[match.id]
-            is_whole = len(passage.split()) == len(texts[match.id].split())
-            reranked.append(replace(match, score=score, reranked=cosine, passage=None if is_whole else passage))
-        reranked.sort(key=lambda match: (-match.score, match.id))
-        return [*reranked, *(replace(match, score=reranked[-1].score) for match in matches[READ_HITS:])]
-
-    def _select(self, text: str, weights: Mapping[str, float] | None) -> list[str]:
-        """Return the first passage and the one with the highest total word weight; without weights, the beginning."""
-        if weights is None:
-            return self._passages(text, BEGINNING_TOKENS)[:1]
-
-        def score(passage: str) -> float:
-            lower = passage.lower()
-            return sum(weight for word, weight in weights.items() if word in lower)
-
-        passages = self._passages(text, PASSAGE_TOKENS)
-        return list(dict.fromkeys([passages[0], max(passages, key=score)]))
-
-    def _split(self, text: str, tokens: int) -> list[str]:
-        """Split a text into runs of whole sentences.
-
-        For speed, sentences simply end at full stops, and token counts are estimated. A paper takes 4 ms on one core;
-        with Punkt and the tokenizer it would take 25 ms, too long for 64 hits.
-        """
-        document = segment_document(Document("", text), _END.split)
-        return list(sentence_runs(document, min(tokens, self._encoder.budget or tokens))) or [text]
-
-
 def _word_weights(query: Query, rareness: Callable[[str], float]) -> dict[str, float]:
     """Return the weight of each query word; a word that begins with its stem is replaced by the stem."""
     return {
         next(filter(word.startswith, terms), word): min(map(rareness, terms))
         for word, terms in terms_by_word(query.words).items()
     }
-
-
-def unit_mean(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the mean of vectors, scaled to length 1."""
-    return unit_rows(vectors.mean(axis=0)[None]).astype(np.float32).reshape(-1)

@@ -26,7 +26,7 @@ from simlte_st.errors import ConfigurationError, DataError, StoreError
 from simlte_st.extras import require
 from simlte_st.files import read_json, refuse_full_disk, write_json
 from simlte_st.reading.document import Document, peek, to_nfc
-from simlte_st.search.schema import OWN_COLUMNS, describe_notation, own_schema, typed_literals
+from simlte_st.search.schema import MAX_EXACT, OWN_COLUMNS, describe_notation, own_schema, typed_literals
 from simlte_st.words.sentences import PunktSegmenter, make_segmenter
 
 T = TypeVar("T")
@@ -83,8 +83,7 @@ def store_errors(folder: Path, action: Literal["read", "written"]) -> Iterator[N
 
 def _first_line(error: Exception) -> str:
     """Return the first line of a message, without the location in LanceDB's source."""
-    line = next(iter(str(error).splitlines()), type(error).__name__)
-    return re.sub(r",? /\S+\.rs:\d+.*", "", line).rstrip(". ")
+    return re.sub(r",? /\S+\.rs:\d+.*", "", next(iter(str(error).splitlines()), type(error).__name__)).rstrip(". ")
 
 
 def read_index_file(folder: Path, name: str, parse: Callable[[Any], T]) -> T:
@@ -156,6 +155,17 @@ class Store:
         """Add columns that are null in all rows."""
         with store_errors(self.folder, "written"):
             self._table.add_columns(pa.schema(fields))
+
+    def convert_to_floats(self, column: str) -> bool:
+        """Convert a column of integers to floats; return False if a float would round one of them."""
+        if self.count(f"`{column}` > {MAX_EXACT} OR `{column}` < -{MAX_EXACT}"):
+            return False
+        floats, integers = f"{column}_floats", f"{column}_integers"
+        with store_errors(self.folder, "written"):  # LanceDB has no cast from integers to floats
+            self._table.add_columns({floats: f"CAST(`{column}` AS DOUBLE)"})
+            self._table.alter_columns({"path": column, "rename": integers}, {"path": floats, "rename": column})
+            self._table.drop_columns([integers])
+        return True
 
     def merge(self, rows: pa.Table) -> None:
         """Write all rows of some documents in one commit, replacing all rows with the same ids."""
@@ -256,8 +266,7 @@ class Store:
         higher limit.
         """
         nearest: list[Nearest] = [{} for _ in vectors]
-        pending = np.arange(len(vectors))
-        total = self.count("true")
+        pending, total = np.arange(len(vectors)), self.count("true")
         limit = max(1, total if top_k is None else top_k)
         is_approximate = top_k is not None and total >= APPROXIMATE_FROM
         probes = probe_count(total, self.count(where), limit) if is_approximate else total

@@ -5,24 +5,26 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import torch
 from safetensors.torch import load_file, save_file
+from sentence_transformers import SentenceTransformer
 from torch import nn
 from tqdm.auto import tqdm
 from transformers import ProgressCallback, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from simlte_st.arguments import check_arguments
-from simlte_st.compat import FirstCallbacks
+from simlte_st.compat import FirstCallbacks, resumed_checkpoint
 from simlte_st.distributed import barrier, is_main, max_over_processes, world
 from simlte_st.errors import ResumeError, TrainingDiverged
 from simlte_st.files import atomic_path
 from simlte_st.losses.base import LossStateMixin
 from simlte_st.losses.multiple_negatives_ranking_mlm import MLMLossMixin
+from simlte_st.models.samples import find_overflow
 from simlte_st.progress import progress_bar
 from simlte_st.views.transform import DocSplitTransform
 
@@ -67,7 +69,7 @@ class LossStateCallback(TrainerCallback):
         self.loss.set_head_precision(bool(args.bf16))
         if state.global_step == 0 or not self.loss.extra_state():
             return
-        path = checkpoint_directory(args, state) / LOSS_FILE
+        path = Path(resumed_checkpoint() or "", LOSS_FILE)
         if not path.exists():
             raise ResumeError(f"{path} is missing: resume from a checkpoint saved with LossStateCallback.")
         self.loss.load_extra_state(load_file(path))
@@ -174,28 +176,25 @@ class ProgressBarCallback(ProgressCallback):
 
 
 class DivergenceCallback(TrainerCallback):
-    """Stop training if a weight is no longer finite when a checkpoint is saved.
+    """Stop training if a checkpoint's weights or embeddings are not finite.
 
-    The Trainer itself would save such weights. Add this callback before :class:`CompleteCallback`, so that the newest
+    The Trainer itself would save such a model. Add this callback before :class:`CompleteCallback`, so that the newest
     complete checkpoint is the last good one.
     """
 
-    def __init__(self, model: nn.Module) -> None:
-        self.model = model
+    def __init__(self, model: SentenceTransformer, texts: Sequence[str] = ()) -> None:
+        self.model, self.texts = model, texts
 
     def on_save(self, args: object, state: TrainerState, control: object, **kwargs: object) -> None:
-        """Check the weights of the new checkpoint."""
-        check_weights(self.model, f"after step {state.global_step}")
+        """Check the new checkpoint."""
+        check_converged(self.model, self.texts, f"after step {state.global_step}")
 
 
-def check_weights(model: nn.Module, when: str) -> None:
-    """Raise ``TrainingDiverged`` if any weight of a model is not finite."""
-    names = [name for name, weight in model.state_dict().items() if not torch.isfinite(weight).all()]
-    if names:
-        raise TrainingDiverged(
-            f"Training diverged: {when}, {len(names)} of the model's tensors are not finite ({names[0]}, ...). No "
-            "model was saved. Use a lower learning rate, a longer warmup (warmup=) or float32 (bf16=False)."
-        )
+def check_converged(model: SentenceTransformer, texts: Sequence[str], when: str) -> None:
+    """Raise ``TrainingDiverged`` if a model's weights, or its embeddings of these and other texts, are not finite."""
+    if problem := find_overflow(model, texts):
+        advice = "Use a lower learning rate, a longer warmup (warmup=) or float32 (bf16=False)."
+        raise TrainingDiverged(f"Training diverged: {when}, {problem}. No model was saved. {advice}")
 
 
 class InterruptCallback(TrainerCallback):

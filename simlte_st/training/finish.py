@@ -24,7 +24,7 @@ from simlte_st.models.names import shortest_name, shown_base
 from simlte_st.models.static import is_plain, write_for_model2vec
 from simlte_st.modules import TokenTable
 from simlte_st.modules.chunk_mean import to_chunk_mean
-from simlte_st.training.callbacks import check_weights
+from simlte_st.training.callbacks import check_converged
 from simlte_st.training.fit import TrainingStats
 from simlte_st.training.load_corpus import TrainingCorpus
 from simlte_st.training.prepare_model import TrainingSetup
@@ -59,7 +59,7 @@ def choose_model(
     model, tokens = setup.model, corpus.token_views
     if not setup.static:
         model.max_seq_length = setup.reads  # training views may have been shorter
-    check_weights(model, "at the end")
+    check_converged(model, corpus.examples, "at the end")
     models = {"trained": model}
     if measure:
         models["base"] = setup.base.model.eval()
@@ -74,6 +74,7 @@ def choose_model(
         # The final models come first, because LSA counts the tokens that the first model reads.
         all_models = [*final.values(), *(models.values() if corpus.in_chunks else ())]
         lsa = end_with_lsa(all_models, texts if counts is None else counts, lsa, run.seed, run.progress)
+        check_converged(final["trained"], corpus.examples, "with the latent semantic analysis")
     gain = measure_gain(run, setup, corpus, stats, models, probe=probe) if measure else None
     helped = gain is not None and gain["verdict"] == "helped"
     trained = final["trained"]

@@ -84,7 +84,7 @@ def fit(
         *callbacks.trainer_callbacks(setup.views, setup.loss),
         # After the callbacks that compute the metrics it shows.
         *([callbacks.ProgressBarCallback()] if run.progress else []),
-        callbacks.DivergenceCallback(model),
+        callbacks.DivergenceCallback(model, corpus.examples),
         callbacks.CompleteCallback(),
         interrupt,
     ]

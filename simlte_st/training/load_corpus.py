@@ -75,6 +75,11 @@ class TrainingCorpus:
         """The sentences of the training documents."""
         return self.dataset.with_format(None).select_columns("sentences")
 
+    @property
+    def examples(self) -> list[str]:
+        """The beginnings of a few training documents."""
+        return [" ".join(row["sentences"])[:2_000] for row in self.sentences.select(range(min(4, len(self.dataset))))]
+
     def lengths(self) -> Iterable[NDArray[np.int64]]:
         """Return the number of tokens of each training document, in batches."""
         return document_lengths(self.dataset) if self.token_views is None else [self.token_views.lengths]
@@ -138,9 +143,7 @@ def _read_documents(
     hold_out = HoldOut(held_out, seed=run.seed)
     if isinstance(documents, Shards):
         if setup.preset.steps is None:
-            raise ConfigurationError(
-                "Set max_steps= to train on a stream: its number of documents is unknown, so it has no epochs."
-            )
+            raise ConfigurationError("Set max_steps= to train on a stream: its length is unknown, so it has no epochs.")
         hold_out.share = 0.5 if held_out else 0.0  # half of the first documents
         documents = documents.first(FIRST, shard_order(len(documents.names), run.seed, epoch=0))
     folder = run.folder.corpus

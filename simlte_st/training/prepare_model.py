@@ -123,14 +123,12 @@ def prepare_model(
     preset = replace(preset or preset_for(base_model), **changes)
     for name in ONLY_ENCODERS if static else ():
         if (setting := getattr(preset, name)) not in (getattr(get_preset(STATIC_PRESET), name), "base"):
-            raise ConfigurationError(
-                f"{name}={setting!r} does not apply to a static model (preset {STATIC_PRESET!r}). Train an encoder "
-                "with static=False."
+            problem = (
+                f"does not apply to a static model (preset {STATIC_PRESET!r}). Train an encoder with static=False."
             )
+            raise ConfigurationError(f"{name}={setting!r} {problem}")
     if preset.batch_size % world():
-        raise ConfigurationError(
-            f"batch_size={preset.batch_size} must be divisible by the number of processes, {world()}."
-        )
+        raise ConfigurationError(f"batch_size={preset.batch_size} must be divisible by the {world()} processes.")
     head = reads = None
     if not static:
         head, reads = convert(base_model, preset, folder, run.seed), base_model.model.max_seq_length
@@ -216,9 +214,8 @@ def _distil(base: LoadedModel, folder: Path, device: str | None, progress: bool)
     """Distil a base to a static model in the run's folder, unless that exists; return the static model."""
     if not folder.exists():
         logger.info("Base: %s, distilled to a static model.", base.name)
-        model = distil_base(base, progress=progress)
         with atomic_path(folder) as path:
-            model.save_pretrained(str(path), create_model_card=False)
+            distil_base(base, progress=progress).save_pretrained(str(path), create_model_card=False)
     return replace(load_model(folder, dtype=torch.float32, device=device), name=base.name)
 
 

@@ -105,9 +105,7 @@ class Preset:
         """Return the number of optimizer steps, given the number of batches per epoch."""
         if self.steps is None:
             return math.ceil(batches * self.epochs)
-        if self.most_passes is None:
-            return self.steps
-        return min(self.steps, math.ceil(batches * self.most_passes))
+        return self.steps if self.most_passes is None else min(self.steps, math.ceil(batches * self.most_passes))
 
 
 PRESETS: dict[str, Preset] = {
@@ -142,10 +140,8 @@ def get_preset(name: str) -> Preset:
         ConfigurationError: No preset has this name.
     """
     if name not in PRESETS:
-        names = ", ".join(PRESETS)
-        raise ConfigurationError(
-            f"Unknown preset {name!r}: use one of {names}, or 'auto'.{did_you_mean(name, [*PRESETS, 'auto'])}"
-        )
+        names = [*PRESETS, "auto"]
+        raise ConfigurationError(f"Unknown preset {name!r}: use one of {', '.join(names)}.{did_you_mean(name, names)}")
     return PRESETS[name]
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import sentence_transformers
 
     from simlte_st.models.limits import Truncation
-    from simlte_st.models.sentence_transformer import SentenceTransformer
+    from simlte_st.models.sentence_transformers import SentenceTransformer
     from simlte_st.training.presets import Preset
     from simlte_st.views.corpus import CorpusReport
 
@@ -86,7 +86,7 @@ class TrainingResult:
         Args:
             **options: Arguments of :class:`simlte_st.SentenceTransformer`, for example ``device="cpu"``.
         """
-        from simlte_st.models.sentence_transformer import SentenceTransformer
+        from simlte_st.models.sentence_transformers import SentenceTransformer
 
         return SentenceTransformer(self.output, **options)
 

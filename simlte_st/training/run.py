@@ -44,8 +44,7 @@ def check_run(
     documents = source if isinstance(source, Shards) else read_documents(source)
     if probe is not None and isinstance(documents, DocumentReader):
         documents = documents.with_options(label_column=probe)
-    places = list(documents.names) if isinstance(documents, Shards) else documents
-    files.check_apart(places, output)
+    files.check_apart(list(documents.names) if isinstance(documents, Shards) else documents, output)
     files.check_place(output)
     if report:
         files.check_file(report_path(output), overwrite or resume)
@@ -171,9 +170,8 @@ class RunFolder:
                 raise ConfigurationError(f"{self.path} exists but is not a run's work folder: choose another output.")
             files.hold(self.path).release()
             if not overwrite:
-                raise ConfigurationError(
-                    f"{self.path} holds an interrupted run: resume it (resume=True) or start over (overwrite=True)."
-                )
+                advice = "resume it (resume=True) or start over (overwrite=True)."
+                raise ConfigurationError(f"{self.path} holds an interrupted run: {advice}")
 
     def abandon(self) -> None:
         """Remove the folder of a run that failed before its first checkpoint."""

@@ -115,8 +115,7 @@ def write_corpus(
     """
     directory = Path(directory)
     if not (directory / "corpus.json").exists():
-        reader = read_documents(documents)
-        report = CorpusReport()
+        reader, report = read_documents(documents), CorpusReport()
         unique_documents = _without_duplicates(reader, report)
         corpus_documents = unique_documents if hold_out is None else hold_out(unique_documents)
         trained_segmenter, segmented = segment_stream(corpus_documents, segmenter, count_tokens)
@@ -249,8 +248,7 @@ class DocumentStream:
     def _all_cursors(self) -> list[Cursor]:
         """Return all cursors, including those saved by other processes or by the run being resumed."""
         if self._path is not None and self._path.exists():
-            saved_cursors = [Cursor(**cursor) for cursor in read_json(self._path)]
-            self._cursors = max(self._cursors, saved_cursors, key=len)
+            self._cursors = max(self._cursors, [Cursor(**cursor) for cursor in read_json(self._path)], key=len)
         return self._cursors
 
     def _fill(self, cursor: Cursor) -> tuple[list[Document], Cursor]:
@@ -320,13 +318,10 @@ class StreamedViews:
         """Draw the views of a batch of rows."""
         views: dict[str, list[str]] = {"anchor": [], "positive": []}
         for document, epoch in (self.stream[int(row)] for row in batch["row"]):
-            segmented = self._segment(document)
-            pair = draw_views(segmented, self._view, seed=self._seed, epoch=epoch, budget=self._budget)
+            pair = draw_views(self._segment(document), self._view, seed=self._seed, epoch=epoch, budget=self._budget)
             if pair is None:
-                raise DataError(
-                    f"{self._view!r} accepts the beginning of {document.id!r} but not the whole document: a "
-                    "stream needs a view that also accepts any longer document."
-                )
+                problem = f"{self._view!r} accepts the beginning of {document.id!r} but not the whole document"
+                raise DataError(f"{problem}: a stream needs a view that also accepts any longer document.")
             views["anchor"].append(pair.anchor)
             views["positive"].append(pair.positive)
         return views

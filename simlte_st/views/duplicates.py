@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import json
 import os
 from array import array
 from collections import defaultdict
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 
 from simlte_st.arguments import PositiveShare, check_arguments
 from simlte_st.errors import ConfigurationError, DataError, format_count
-from simlte_st.files import atomic_path, check_apart, check_file
+from simlte_st.files import atomic_path, check_apart, check_file, to_json
 from simlte_st.progress import with_progress_bar
 from simlte_st.reading.documents import Document, DocumentSource, ReadReport, read_documents
 from simlte_st.words.analyzer import normal, split_words
@@ -84,10 +83,8 @@ class DedupeReport:
 
     def summary(self) -> str:
         """Return the report as two sentences."""
-        return (
-            f"{self.copies.summary()}. {format_count(self.kept, 'document')} kept in {self.output}; {self.removed} "
-            "lists each removed document with the one it duplicates."
-        )
+        listing = f"{self.removed} lists each removed document with the one it duplicates."
+        return f"{self.copies.summary()}. {format_count(self.kept, 'document')} kept in {self.output}; {listing}"
 
     def to_dict(self) -> dict[str, object]:
         """Return the report as JSON values."""
@@ -224,7 +221,7 @@ def _to_columns(document: Document, report: ReadReport) -> dict[str, object]:
 
 
 def _to_json_line(row: Mapping[str, object]) -> str:
-    return json.dumps(row, ensure_ascii=False, default=str) + "\n"
+    return to_json(row, indent=None, default=str) + "\n"
 
 
 def hash_runs(words: Sequence[str]) -> Hashes:

@@ -109,8 +109,7 @@ class DocSplitTransform:
         segmenter: str | Segmenter = "punkt",
     ) -> None:
         self.view: View = DocSplit() if view is None else view
-        self.seed = seed
-        self.segmenter = segmenter
+        self.seed, self.segmenter = seed, segmenter
         self.budget = None if model is None else view_budget(model)
         self.callback = EpochClock()
         self.report: CorpusReport | None = None

@@ -104,8 +104,7 @@ class PunktSegmenter:
         """Learn parameters, without labels, from the first ``max_characters`` characters of ``texts``."""
         from nltk.tokenize.punkt import PunktTrainer
 
-        trainer = PunktTrainer()
-        remaining = max_characters
+        trainer, remaining = PunktTrainer(), max_characters
         for text in texts:
             if remaining <= 0:
                 break
@@ -207,10 +206,8 @@ def cut_sentences(paragraph: str, segmenter: Segmenter, max_words: int = MAX_WOR
     for piece in split_long_text(paragraph, _PIECE):
         segments = segmenter(piece)
         if "".join("".join(segments).split()) != "".join(piece.split()):
-            raise DataError(
-                f"The segmenter {segmenter!r} changed the text {piece[:80]!r} to {str(segments)[:80]!r}. "
-                "A segmenter may change nothing but white space."
-            )
+            problem = f"The segmenter {segmenter!r} changed the text {piece[:80]!r} to {str(segments)[:80]!r}."
+            raise DataError(f"{problem} A segmenter may change nothing but white space.")
         for sentence in itertools.chain.from_iterable(map(_at_stops, segments)):
             sentences += _split_long_sentence(sentence.strip(), max_words)
     return sentences

@@ -85,8 +85,7 @@ def count_tokens(tokenizer: AnyTokenizer, texts: Sequence[str]) -> list[int]:
     """Count the tokens in each text, without special tokens."""
     if isinstance(tokenizer, Tokenizer):
         return cast("list[int]", flat_ids(tokenizer, texts)[1].tolist())
-    batches = in_batches(texts, len, TOKENIZED_CHARACTERS)
-    return [len(ids) for batch in batches for ids in token_ids(tokenizer, batch)]
+    return [len(ids) for batch in in_batches(texts, len, TOKENIZED_CHARACTERS) for ids in token_ids(tokenizer, batch)]
 
 
 def flat_ids(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Ints, Ints]:

@@ -24,9 +24,8 @@ pytest.importorskip("bm25s")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("linked")
     articles = [{"id": 100 + number, "text": make_document(number)} for number in range(30)]
-    posts = [
-        {"id": row, "text": make_document(row % 27, sentences=1), "article_ids": [100 + row % 27]} for row in range(60)
-    ]
+    texts = [make_document(row % 27, sentences=1) for row in range(60)]
+    posts = [{"id": row, "text": text, "article_ids": [100 + row % 27]} for row, text in enumerate(texts)]
     posts[5]["article_ids"] = [100, 101, 102, 103, 104]
     posts[6]["text"] = "http://unknown"
     pq.write_table(pa.Table.from_pylist(articles), folder / "politifact_articles.parquet")

@@ -62,9 +62,8 @@ def test_lessons_depend_only_on_seed_and_document(teacher: StockModel) -> None:
     documents = [Document(f"d{number}", text) for number, text in enumerate(texts)]
 
     def taught(rows: list[Document], seed: int = 0) -> list[dict[str, Any]]:
-        return sorted(
-            make_lessons(rows, teacher, (200, 50), seed)[0].to_list(), key=lambda row: (row["id"], -row["tokens"])
-        )
+        lessons = make_lessons(rows, teacher, (200, 50), seed)[0]
+        return sorted(lessons.to_list(), key=lambda row: (row["id"], -row["tokens"]))
 
     one = taught(documents)
     assert [row["text"] for row in one] == [row["text"] for row in taught(documents[::-1])]
@@ -111,9 +110,7 @@ def test_command_builds_the_same_encoder_twice(
     assert read_json(tmp_path / "one" / BUILD_FILE).keys() == read_json(FOLDER / "simlte-bert" / BUILD_FILE).keys()
 
 
-def test_static_model_is_distilled_then_trained(
-    encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_static_model_is_distilled_first(encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("skeletoken", reason="needs the extra static")
     monkeypatch.setattr(static_model, "base_of_own_models", lambda: encoder_path)
     monkeypatch.setattr(static_model, "BATCH", 8)

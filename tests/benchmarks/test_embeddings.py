@@ -65,9 +65,8 @@ def test_models_on_every_kind_of_set(
     out = capsys.readouterr().out
     assert "Skipped sotu: there is no" in out
     record = read_json(tmp_path / "out" / "models.json")
-    results = {
-        name: {row: one for row, [one] in by_row(record["results"], name).items()} for name in ("brown", "aan", "stsb")
-    }
+    sets = {name: by_row(record["results"], name) for name in ("brown", "aan", "stsb")}
+    results = {name: {row: one for row, [one] in by_seed.items()} for name, by_seed in sets.items()}
     fitted = {*rows, *(f"{row}{WITH_LSA}" for row in rows)}
     assert set(results["brown"]) == {TFIDF, LSA, *fitted}, "BM25 has no vectors"
     assert set(results["aan"]) == {*WORDS, *fitted}
@@ -106,24 +105,24 @@ def test_static_models_and_an_encoder(
 
     def train(documents: Any, output: str, **settings: Any) -> Any:
         trained.append(settings)
-        return train_for_real(documents, output, base=static_path, max_steps=2, batch_size=16, **settings)
+        return train_for_real(documents, output, max_steps=2, batch_size=16, **settings | {"base": static_path})
 
-    def load_untrained(row: str) -> Any:
+    def load_untrained(row: str, previous: str) -> Any:
         return load_model(encoder_path if row == static.AT_256 else static_path).model
 
     monkeypatch.setattr(static, "train", train)
     monkeypatch.setattr(static, "load_untrained", load_untrained)
     monkeypatch.setattr(static, "PACKAGED_BASE", str(encoder_path))
     sizes = ["--documents", "40", "--held-out", "40", "--seeds", "2", "--sets", "brown"]
-    static.main(["--shared", str(shared), *places, *sizes])
+    static.main(["--shared", str(shared), "--previous", str(static_path), *places, *sizes])
     found = read_json(tmp_path / "out" / "static.json")
     brown = by_row(found["results"], "brown")
-    assert set(brown) == {*static.ROWS} - {static.TRAINED_MODULE}
+    assert set(brown) == {*static.ROWS}
     measured = {row: len(each) for row, each in brown.items() if not any("kept" in one for one in each)}
-    twice = (static.TRAINED, static.TRAINED_LSA)
+    twice = (static.TRAINED, static.TRAINED_LSA, static.PREVIOUS_LSA)
     assert measured == {row: 1 + (row in twice) for row in brown if row not in (static.ADAPTED_256, static.WHOLE)}
     assert [(each["seed"], each["held_out"], each["keep"]) for each in trained] == [
-        (0, 0, "trained"), (1, 0, "trained"),
+        (0, 0, "trained"), (1, 0, "trained"), (0, 0, "trained"), (1, 0, "trained"),
     ]  # fmt: skip
     assert len({brown[row][0][FEW] for row in twice}) == 2
     assert found["sets"]["brown"]["documents"] == 80

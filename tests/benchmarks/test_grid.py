@@ -52,14 +52,13 @@ def test_gains_and_differences_by_hand() -> None:
                    "20news": {0: [0.5, 0.5], 1: [0.5, 0.5], 2: [0.9, 0.9]}},
         "docsplit-no-mlm": {"bbc": {0: [0.48, 0.59]}},
     }  # fmt: skip
-    results = Results(
-        {
-            f"few-shot/{data}-5/{system}-{seed}": {"macro_f1": values, "accuracy": values}
-            for system, sets in scores.items()
-            for data, seeds in sets.items()
-            for seed, values in seeds.items()
-        }
-    )
+    cells = {
+        f"few-shot/{data}-5/{system}-{seed}": {"macro_f1": values, "accuracy": values}
+        for system, sets in scores.items()
+        for data, seeds in sets.items()
+        for seed, values in seeds.items()
+    }
+    results = Results(cells)
     gain = results.gain("few-shot", DOCSPLIT, SIMCSE)
     assert gain is not None
     assert gain["seeds"] == [0, 1]

@@ -65,9 +65,7 @@ def test_run_covers_systems_sets_and_experiments(run: Main) -> None:
     assert str(folder) not in page + (folder / "results" / "paper.json").read_text()
 
 
-def test_stop_keeps_finished_results(
-    run: Main, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_stop_keeps_its_results(run: Main, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def never(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
@@ -93,9 +91,8 @@ def test_stop_keeps_finished_results(
 
 def test_own_documents_share_one_page(run: Main, bert_path: Path, tmp_path: Path) -> None:
     command = ["--shared", str(run() / "shared"), "--base", str(bert_path), "--work", str(tmp_path / "work")]
-    own_documents.main(
-        [*command, "--data", "20news", "bbc", "--seeds", "0", "--steps", "1", "--results", str(tmp_path)]
-    )
+    command += ["--data", "20news", "bbc", "--seeds", "0", "--steps", "1", "--results", str(tmp_path)]
+    own_documents.main(command)
     record = read_json(tmp_path / "own_documents.json")
     gain = record["gains"]["docsplit-no-mlm over simcse"]["few-shot"]
     assert sorted(gain["of_each"]) == ["20news", "bbc"]

@@ -53,9 +53,7 @@ def test_jobs_take_turns_after_a_warm_up() -> None:
     assert ratio_range(seconds["a"], seconds["b"]) == (5 / 4, 4)
 
 
-def test_interrupted_embedding_keeps_its_pieces(
-    model: SentenceTransformer, documents: list[str], tmp_path: Path
-) -> None:
+def test_interrupted_embedding_keeps_pieces(model: SentenceTransformer, documents: list[str], tmp_path: Path) -> None:
     calls: list[int] = []
 
     def part(start: int, stop: int) -> Any:

@@ -9,9 +9,7 @@ from benchmarks import search
 from simlte_st.data import Document
 
 
-def test_search_modes_are_compared(
-    encoder_path: Path, static_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_search_modes(encoder_path: Path, static_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [make_document(number) for number in range(12)]
     documents = [Document(str(number), text, metadata={"cited": number != 1}) for number, text in enumerate(texts)]
     linked = search.SearchSet(documents, [(str(number), {str((number + 1) % 12)}) for number in range(3)])

@@ -118,9 +118,8 @@ def test_speed_of_encoders_and_static_models(
     monkeypatch.setattr(speed, "PACKAGED_BASE", str(encoder_path))
     monkeypatch.setattr(speed, "STATIC_MODEL", str(static_path))
     monkeypatch.setattr(longformer, "SIZE", {**longformer.SIZE, "hidden_size": 24, "intermediate_size": 24})
-    speed.main(
-        ["--shared", str(tmp_path), "--part", "0.1", "--length", "64", "--repeats", "1", "--output", str(tmp_path)]
-    )
+    command = ["--shared", str(tmp_path), "--part", "0.1", "--length", "64", "--repeats", "1"]
+    speed.main([*command, "--output", str(tmp_path)])
     found = read_json(tmp_path / "speed.json")
     assert [row["case"] for row in found["encoding"]] == [name for name, *_ in speed.CASES]
     for row, (*_, whole) in zip(found["encoding"], speed.CASES, strict=True):

@@ -61,9 +61,7 @@ def test_printed_mean_accuracy_covers_the_measured_tasks() -> None:
     assert PRINTED["pearson", AVERAGE]["none"] == 72.64
 
 
-def test_rows_have_the_named_parts_and_heads_learn_faster(
-    shared: Path, bert_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_have_their_parts_and_fast_heads(shared: Path, bert_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("spacy")
     for name, row in ROWS.items():
         model = make_model(str(bert_path), row)
@@ -101,10 +99,8 @@ def test_transfer_accuracy_of_pairs_and_single_texts(shared: Path) -> None:
 
 def test_claims_are_paired_by_seed() -> None:
     def trained(value: float) -> dict[str, object]:
-        return {
-            "sts": {name: {"pearson": value, "spearman": value} for name in STS},
-            "senteval": dict.fromkeys(SENTEVAL, value),
-        }
+        scores = dict.fromkeys(("pearson", "spearman"), value)
+        return {"sts": dict.fromkeys(STS, scores), "senteval": dict.fromkeys(SENTEVAL, value)}
 
     rows = {"none": [0.5, 0.6, 0.9], "+ att": [0.51, 0.62]}
     results = {f"rows/base/{row}-{seed}": trained(value) for row in rows for seed, value in enumerate(rows[row])}

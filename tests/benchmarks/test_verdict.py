@@ -18,14 +18,7 @@ from benchmarks.bank.outcomes import CITES, FEW, FULL, outcomes
 from benchmarks.bank.page import PRESET, gains, probabilities, record
 from benchmarks.bank.sets import BankSet, display_name, load_set
 from benchmarks.bank.static import StaticRecipe
-from benchmarks.bank.trust import (
-    coefficients,
-    label_outcome,
-    left_out,
-    regression,
-    select_kind,
-    set_name,
-)
+from benchmarks.bank.trust import coefficients, label_outcome, left_out, regression, select_kind, set_name
 from benchmarks.grid.work import Work
 from benchmarks.records import RESULTS
 from simlte_st.data import Document
@@ -97,9 +90,8 @@ def judged_by_chance(misled: str = "") -> dict[str, list[dict[str, Any]]]:
     for name in ("20news", "bbc"):
         sign = -1 if name == misled else 1
         values = [(number % 5 - 2) / 100 for number in range(20)]
-        every[name] = [entry("base", 0, 0)] + [
-            entry("crop", value, 0.1 * sign if value > 0 else -0.1 * sign) for value in values
-        ]
+        labels = [0.1 * sign if value > 0 else -0.1 * sign for value in values]
+        every[name] = [entry("base", 0, 0), *(entry("crop", *pair) for pair in zip(values, labels, strict=True))]
     return every
 
 
@@ -129,9 +121,8 @@ def test_regression_is_fitted_without_the_judged_part() -> None:
     for each in left_out(judged, set_name):
         structure = each.entry["candidates"][STRUCTURE]["difference"]
         if structure:
-            assert (each.probability > 0.5) == ((structure > 0) == (each.part == "bbc")), (
-                "it learned from the other set"
-            )
+            # It learned from the other set.
+            assert (each.probability > 0.5) == ((structure > 0) == (each.part == "bbc"))
     assert set(probabilities(judged)) == {id(item) for entries in judged.values() for item in entries[1:]}
 
 
@@ -171,18 +162,14 @@ def test_static_regression_has_no_intercept() -> None:
     [weight] = fitted["weights"]
     assert weight > 0
     judgements = left_out({"20news, s": every[:20], "bbc, s": every[20:]}, set_name)
-    assert all(
-        (each.probability > 0.5) == (label_outcome(each.entry) == 1) for each in judgements if label_outcome(each.entry)
-    )
+    labels = [(each.probability > 0.5, label_outcome(each.entry)) for each in judgements]
+    assert all(likely == (label == 1) for likely, label in labels if label)
 
 
 def test_bank_is_made_once_and_reported(
-    shared: Path,
-    encoder_path: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    shared: Path, encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> None:
+) -> None:  # fmt: skip
     for name, value in (("READ", 48), ("HALF", 22)):
         monkeypatch.setattr(make, name, value)
     short = {"tuned": replace(recipes.RECIPES["tuned"], tokens=24, rank=2), "docsplit-cls": recipes.Recipe(tokens=24)}

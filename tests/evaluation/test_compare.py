@@ -103,9 +103,9 @@ def test_missing_models_are_skipped_unless_named(
         simlte_st.compare(corpus_file, sample=10, progress=False)
 
 
-def test_too_few_labels_is_an_error(corpus_file: Path, encoder_path: Path) -> None:
+def test_too_few_labels_is_an_error_before_models_are_loaded(corpus_file: Path) -> None:
     with pytest.raises(DataError, match=r"probe='kind': .* 60 documents"):
-        simlte_st.compare(corpus_file, [encoder_path], probe="kind", sample=40, progress=False)
+        simlte_st.compare(corpus_file, ["nomodel"], probe="kind", sample=40, progress=False)
 
 
 def probes(*noises: float) -> list[ProbeComparison]:

@@ -14,15 +14,9 @@ from sentence_transformers import SentenceTransformer
 from simlte_st import read_documents
 from simlte_st.data import Document
 from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.evaluation import (
-    compare_halves,
-    compare_probes,
-    evaluate_models,
-    give_verdict,
-    sample_documents,
-    split_by_label,
-)
+from simlte_st.evaluation import compare_halves, compare_probes, evaluate_models, sample_documents, split_by_label
 from simlte_st.evaluation.comparison import TFIDF
+from simlte_st.evaluation.verdict import give_verdict
 from simlte_st.files import RUN_FILE, write_json
 from simlte_st.models.lsa import append_lsa
 
@@ -40,9 +34,8 @@ def test_models_are_compared_with_their_base(model: SentenceTransformer, corpus:
     halves = evaluation.halves["base"], evaluation.halves["twin"]
     assert evaluation.verdicts == {"twin": give_verdict(*halves, pair, 4, "")}, "short reads less"
     text = evaluation.summary()
-    assert text.startswith(
-        f"twin, against base: {evaluation.verdicts['twin'].summary()}\n\nshort, against base: Maximum "
-    )
+    twin = f"twin, against base: {evaluation.verdicts['twin'].summary()}\n\n"
+    assert text.startswith(f"{twin}short, against base: Maximum ")
     assert re.search("64 by the base, 20", text)
     assert f"full: on all {len(train):,}" in text
     values = json.loads(json.dumps(evaluation.to_dict()))
@@ -53,9 +46,7 @@ def test_models_are_compared_with_their_base(model: SentenceTransformer, corpus:
     assert values["short"]["max_seq_length"] == 20
 
 
-def test_verdict_names_the_change(
-    encoder_path: Path, static_path: Path, corpus: list[Document], tmp_path: Path
-) -> None:
+def test_verdict_names_change(encoder_path: Path, static_path: Path, corpus: list[Document], tmp_path: Path) -> None:
     """What differs from the base is known from the run, and from the analyses in encoders."""
     analysed = append_lsa(encoder_path, corpus, tmp_path / "analysed", dimension=5, progress=False).output
     folded = append_lsa(static_path, corpus, tmp_path / "folded", dimension=5, progress=False).output

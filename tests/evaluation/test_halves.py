@@ -7,16 +7,8 @@ import pytest
 
 from simlte_st.data import Document
 from simlte_st.errors import DataError
-from simlte_st.evaluation import bootstrap_interval, split_half_retrieval, split_half_views, structure_agreement
-from simlte_st.evaluation.halves import (
-    SplitHalfResult,
-    agreement_of_scores,
-    neighbours_by_words,
-    ranks_of_halves,
-    result_from_ranks,
-    similarity_agreement,
-    words_agreement,
-)
+from simlte_st.evaluation import bootstrap_interval, halves, split_half_retrieval, split_half_views, structure_agreement
+from simlte_st.evaluation.halves import similarity_agreement
 from simlte_st.evaluation.scores import TfidfScores
 
 
@@ -75,8 +67,8 @@ def test_invalid_halves_are_refused(measure: Callable[..., object]) -> None:
         measure(rows * np.nan, rows)
 
 
-def of_words(anchors: list[str], positives: list[str]) -> SplitHalfResult:
-    return result_from_ranks(ranks_of_halves(TfidfScores([*anchors, *positives])))
+def of_words(anchors: list[str], positives: list[str]) -> halves.SplitHalfResult:
+    return halves.result_from_ranks(halves.ranks_of_halves(TfidfScores([*anchors, *positives])))
 
 
 def test_tfidf_ties_count_as_losses() -> None:
@@ -101,8 +93,8 @@ def test_structure_agreement_by_hand() -> None:
 
 def test_texts_without_common_words_are_not_neighbours() -> None:
     nothing = ["?", "!", "...", "-", ";", "a b"] * 2
-    assert agreement_of_scores(TfidfScores(["alpha", *nothing[1:], "alpha", *nothing[1:]])).agreement == 0.0
-    near, _ = neighbours_by_words(["one two", "two one", *"?!;:."], ["one two", "two one", *"?!;:."])
+    assert halves.agreement_of_scores(TfidfScores(["alpha", *nothing[1:], "alpha", *nothing[1:]])).agreement == 0.0
+    near, _ = halves.neighbours_by_words(["one two", "two one", *"?!;:."], ["one two", "two one", *"?!;:."])
     assert near[0].tolist() == [1, -1]
     assert (near[2:] == -1).all()
 
@@ -111,22 +103,20 @@ def test_words_agreement_by_hand() -> None:
     """The nearest halves of the same side, compared with those of the other side by words."""
     first = np.array([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0], [0.1, 1.0]])
     words = np.array([[1], [0], [3], [0]]), np.array([[1], [2], [3], [2]])
-    assert words_agreement(first, first, words).scores.tolist() == [1.0, 0.5, 1.0, 0.5]
+    assert halves.words_agreement(first, first, words).scores.tolist() == [1.0, 0.5, 1.0, 0.5]
 
 
 def test_similarity_agreement_ignores_a_common_direction() -> None:
     generator = np.random.default_rng(0)
     groups = np.eye(4)[np.arange(40) % 4]
-    first, second = (
-        np.hstack([groups + 0.15 * generator.normal(size=groups.shape), np.full((40, 1), 5.0)]) for _ in "ab"
-    )
-    noise = np.hstack([generator.normal(size=(40, 4)), np.full((40, 1), 5.0)])
+    common = np.full((40, 1), 5.0)
+    first, second = (np.hstack([groups + 0.15 * generator.normal(size=groups.shape), common]) for _ in "ab")
+    noise = np.hstack([generator.normal(size=(40, 4)), common])
     found, chance = similarity_agreement(first, second), similarity_agreement(first, noise)
     assert found.agreement > 0.6 > 0.2 > abs(chance.agreement)
     assert found.scores.shape == (40,)
-    by_hand = [
-        (rows - rows.mean(0)) / np.linalg.norm(rows - rows.mean(0), axis=1, keepdims=True) for rows in (first, second)
-    ]
+    centred = [rows - rows.mean(0) for rows in (first, second)]
+    by_hand = [rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in centred]
     pair = [np.delete((rows @ rows.T)[7], 7) for rows in by_hand]
     assert found.scores[7] == pytest.approx(np.corrcoef(*pair)[0, 1])
     with pytest.raises(DataError, match="at least 3 documents"):

@@ -50,21 +50,16 @@ def test_class_without_training_examples_counts_as_missed() -> None:
     assert result.macro_f1 == pytest.approx(f1_score(ty, ["a", "c", "a", "c"], average="macro", zero_division=0))
 
 
-X = np.eye(4, dtype=np.float32)
+X, Y = np.eye(4, dtype=np.float32), [0, 1, 0, 1]
 
 
 @pytest.mark.parametrize(
     ("x", "y", "tx", "ty"),
     [
-        (X, [0, 1, 0], X, [0, 1, 0, 1]),
-        (X, [0, 1, 0, 1], X, [0, 1]),
-        (X, [1, 1, 1, 1], X, [1, 1, 1, 1]),
-        (X, [0, None, 0, 1], X, [0, 1, 0, 1]),
-        (X * np.nan, [0, 1, 0, 1], X, [0, 1, 0, 1]),
-        (X[0], [0, 1, 0, 1], X, [0, 1, 0, 1]),
-        (X, [0, 1, 0, 1], X[:0], []),
+        (X, Y[:3], X, Y), (X, Y, X, Y[:2]), (X, [1] * 4, X, [1] * 4), (X, [0, None, 0, 1], X, Y),
+        (X * np.nan, Y, X, Y), (X[0], Y, X, Y), (X, Y, X[:0], []),
     ],
-)
+)  # fmt: skip
 def test_unusable_data_is_refused(x: np.ndarray, y: list, tx: np.ndarray, ty: list) -> None:
     with pytest.raises(ValueError):  # noqa: PT011  # scikit-learn's, or a DataError
         fit_probe(x, y, tx, ty)

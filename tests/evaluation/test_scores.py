@@ -56,9 +56,8 @@ def test_tfidf_finds_words_in_every_script() -> None:
 @pytest.mark.parametrize("seed", [0, 5])
 def test_bootstrap_interval_matches_scipy(seed: int) -> None:
     values = np.random.default_rng(2).random(200)
-    reference = bootstrap(
-        (values,), np.mean, n_resamples=RESAMPLES, method="percentile", random_state=np.random.default_rng(seed)
-    )
+    options = {"n_resamples": RESAMPLES, "method": "percentile", "random_state": np.random.default_rng(seed)}
+    reference = bootstrap((values,), np.mean, **options)
     assert bootstrap_interval(values, seed) == pytest.approx(tuple(reference.confidence_interval), rel=1e-12)
 
 

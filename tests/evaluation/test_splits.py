@@ -10,16 +10,8 @@ import pytest
 
 from simlte_st.data import Document, read_documents
 from simlte_st.errors import ConfigurationError, DataError
-from simlte_st.evaluation.splits import (
-    TEST,
-    TRAIN,
-    draw_shots,
-    sample_documents,
-    sample_rows,
-    split_by_label,
-    stratified_split,
-    warn_of_duplicates,
-)
+from simlte_st.evaluation import splits
+from simlte_st.evaluation.splits import TEST, TRAIN, draw_shots, sample_documents, split_by_label
 from simlte_st.reading.document import text_key
 
 LABELS = ["a"] * 20 + ["b"] * 8 + ["c"] * 2
@@ -32,9 +24,9 @@ def test_samples_keep_order_and_depend_on_the_seed() -> None:
     assert sum(document.label is not None for document in sample_documents(partly, 20, seed=1)) == 10
     assert sample == sample_documents(CORPUS, 20, seed=1) != sample_documents(CORPUS, 20, seed=2)
     assert sample_documents(CORPUS, 500, seed=1) == CORPUS
-    assert [int(document.id) for document in sample] == sample_rows(90, 20, seed=1)
+    assert [int(document.id) for document in sample] == splits.sample_rows(90, 20, seed=1)
     with pytest.raises(ConfigurationError):
-        sample_rows(90, 1, seed=1)
+        splits.sample_rows(90, 1, seed=1)
 
 
 def test_sampling_holds_only_the_sample_in_memory() -> None:
@@ -75,9 +67,9 @@ def test_duplicates_stay_on_one_side(caplog: pytest.LogCaptureFixture) -> None:
     assert len(train) + len(test) == 180
     assert not {*texts} & {*test_texts}
     assert Counter(document.label for document in test) == {"a": 18, "b": 18, "c": 18}
-    warn_of_duplicates(texts, test_texts)
+    splits.warn_of_duplicates(texts, test_texts)
     assert not caplog.records
-    warn_of_duplicates([*texts, test_texts[0]], test_texts)
+    splits.warn_of_duplicates([*texts, test_texts[0]], test_texts)
     assert "2 of 54 test texts" in caplog.text
     same = [Document(str(number), "text", "ab"[number % 2]) for number in range(8)]
     with pytest.raises(DataError, match="are duplicates"):
@@ -97,12 +89,12 @@ def classes_and_keys(sizes: list[int]) -> tuple[np.ndarray, np.ndarray]:
 def test_split_is_stratified_by_class() -> None:
     sizes = [1000, 50, 10, 3, 2, 1]
     classes, keys = classes_and_keys(sizes)
-    sides = stratified_split(classes, keys, 0.2, seed=0)
+    sides = splits.stratified_split(classes, keys, 0.2, seed=0)
     assert [int((sides[classes == label] == TEST).sum()) for label in range(len(sizes))] == [200, 10, 2, 1, 0, 0]
     assert set(sides.tolist()) == {TRAIN, TEST}
     # drawn at random: each half of the large class has about half of its test documents
     assert 70 <= (sides[:500] == TEST).sum() <= 130
-    most = stratified_split(classes, keys, 0.999, seed=0)
+    most = splits.stratified_split(classes, keys, 0.999, seed=0)
     assert [int((most[classes == label] == TRAIN).sum()) for label in range(len(sizes))] == [1, 1, 1, 1, 1, 1]
 
 

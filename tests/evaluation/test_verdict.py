@@ -10,17 +10,9 @@ import pytest
 
 from simlte_st.errors import DataError
 from simlte_st.evaluation import FewShotResult, HalvesComparison, ProbeResult, give_verdict
+from simlte_st.evaluation import verdict as verdicts
 from simlte_st.evaluation.halves import result_from_ranks, summarise
-from simlte_st.evaluation.verdict import (
-    LIKELY,
-    MIN_DOCUMENTS,
-    NO_RECORD,
-    RECORD_FILE,
-    is_longer,
-    predict_probability,
-    record_in_words,
-    why_incomparable,
-)
+from simlte_st.evaluation.verdict import LIKELY, MIN_DOCUMENTS, NO_RECORD, RECORD_FILE, is_longer, predict_probability
 from simlte_st.files import read_json
 
 NOISE = np.random.default_rng(0).uniform(0.2, 0.6, size=200)
@@ -30,9 +22,8 @@ def halves(
     shift: float = 0.0, documents: int = 200, words: float | None = 0.0, rank: int = 3, reads: int | None = 256
 ) -> HalvesComparison:
     wobble = np.random.default_rng(1).normal(scale=0.05, size=documents)
-    structure, agreement = (
-        summarise(NOISE[:documents] + (moved or 0) + (wobble if moved else 0)) for moved in (shift, words)
-    )
+    changes = ((moved or 0) + (wobble if moved else 0) for moved in (shift, words))
+    structure, agreement = (summarise(NOISE[:documents] + change) for change in changes)
     ranks = np.where(np.arange(documents) % 5 == 0, 1, rank)
     return HalvesComparison(structure, result_from_ranks(ranks), None if words is None else agreement, reads)
 
@@ -49,7 +40,7 @@ def test_static_models_are_judged_by_similarities(shift: float, similar: float, 
     assert verdict.similarities is not None
     assert verdict.word == word
     assert verdict.probability == predict_probability([100 * verdict.similarities.mean], static=True)
-    assert record_in_words(verdict.probability, static=True) in verdict.summary(longer=True)
+    assert verdicts.record_in_words(verdict.probability, static=True) in verdict.summary(longer=True)
     assert verdict.summary(longer=True) == verdict.summary(), "steps and tokens of encoders"
     assert json.loads(json.dumps(verdict.to_dict()))["similarities"]["mean"] == verdict.similarities.mean
     assert predict_probability([0.0], static=True) == 0.5
@@ -132,7 +123,7 @@ def test_record_counts_benchmark_runs() -> None:
         [each] = [one for one in bins if one["from"] <= probability < one["to"] or probability == one["to"] == 1]
         runs = each["better"] + each["unclear"] + each["worse"]
         found = rf"In our benchmark, {runs} run.* {each['better']} better .*{each['worse'] or 'none'} worse\."
-        assert re.fullmatch(found, record_in_words(probability))
+        assert re.fullmatch(found, verdicts.record_in_words(probability))
 
 
 def test_longer_training_gets_a_caveat() -> None:
@@ -189,5 +180,5 @@ def test_incomparable_models_are_refused() -> None:
     longer = replace(halves(0.1), reads=4096)
     with pytest.raises(DataError, match=r"256 by the base, 4,096 by the model"):
         give_verdict(halves(), longer)
-    assert re.search("256 by the base, all", str(why_incomparable(halves(), halves(reads=None))))
-    assert why_incomparable(longer, longer) is None
+    assert re.search("256 by the base, all", str(verdicts.why_incomparable(halves(), halves(reads=None))))
+    assert verdicts.why_incomparable(longer, longer) is None

@@ -19,12 +19,8 @@ def corpus() -> list[Document]:
         draw, group = random.Random(number), number % 3
         words = WORDS[group * 40 : group * 40 + 12]
         text = " ".join(" ".join(draw.choices(words, k=8)).capitalize() + "." for _ in range(8))
-        columns = {
-            "kind": "abc"[group],
-            "year": 2000 + number // 3,
-            "day": f"2020-01-{1 + number % 28:02d}",
-            "note": None,
-        }
+        day = f"2020-01-{1 + number % 28:02d}"
+        columns = {"kind": "abc"[group], "year": 2000 + number // 3, "day": day, "note": None}
         documents.append(Document(f"d{number}", text, metadata=columns))
     outliers = {
         "hostile": f"{HOSTILE} {documents[0].text}",
@@ -34,10 +30,8 @@ def corpus() -> list[Document]:
         "long": " ".join(document.text for document in documents[:30:3]),
         "again": "ba ba " * 60,
     }
-    documents += [
-        Document(name, text, metadata={"title": HOSTILE if name == "hostile" else ""})
-        for name, text in outliers.items()
-    ]
+    for name, text in outliers.items():
+        documents.append(Document(name, text, metadata={"title": HOSTILE if name == "hostile" else ""}))
     return documents
 
 

@@ -102,9 +102,7 @@ def test_document_texts_are_escaped(explored: ExploreReport) -> None:
     assert page.count("default-src 'none'") == 1
 
 
-def test_same_seed_gives_the_same_bytes(
-    explored: ExploreReport, source: Path, encoder_path: Path, tmp_path: Path
-) -> None:
+def test_same_seed_gives_same_bytes(explored: ExploreReport, source: Path, encoder_path: Path, tmp_path: Path) -> None:
     output = tmp_path / "corpus.html"
     explore(encoder_path, source, output=output, topics=3, seed=1, device="cpu")
     assert pq.read_table(explored.table).equals(pq.read_table(tmp_path / "corpus.parquet"))

@@ -58,9 +58,8 @@ def test_page_draws_without_network_requests(page: Page, width: int, height: int
     assert [entry for entry in log if entry["level"] in ("SEVERE", "WARNING")] == []
     messages = [json.loads(entry["message"])["message"] for entry in page.driver.get_log("performance")]
     requests = [one["params"] for one in messages if one["method"] == "Network.requestWillBeSent"]
-    asked = {
-        one["request"]["url"] for one in requests if one["documentURL"] == page.url
-    }  # not the browser's own requests
+    # Without the browser's own requests.
+    asked = {one["request"]["url"] for one in requests if one["documentURL"] == page.url}
     assert {url for url in asked if not url.startswith(("data:", "blob:", "about:"))} == {page.url}
 
 

@@ -33,7 +33,7 @@ def assert_same(stock: LongformerModel, ours: SimlteLongformerModel, batch: dict
     expected = stock(**batch).last_hidden_state
     truth = gradients(stock, expected, mask)
     with pytest.MonkeyPatch.context() as patch:
-        for prepare in (lambda: None, lambda: emulate_kernel(patch)):
+        for prepare in (lambda: None, lambda: emulate_kernel(patch), lambda: ours.set_attn_implementation("eager")):
             prepare()
             found = ours(**batch).last_hidden_state
             assert ((found - expected) * mask[..., None]).abs().max() < 1e-4
@@ -89,6 +89,32 @@ def test_input_variants_match_the_stock_model() -> None:
         assert ((found.last_hidden_state - expected.last_hidden_state) * mask).abs().max() < 1e-4
         assert len(found.hidden_states) == 3
         assert torch.equal(found.hidden_states[-1], found.last_hidden_state)
+
+
+def test_eager_attention_returns_weights() -> None:
+    _, ours = make_pair(16, attention_probs_dropout_prob=0.5)
+    batch, ours = make_batch([50, 20, 1], 2), SimlteLongformerForMaskedLM(ours.config).train()
+    for impossible in ({"output_attentions": True}, make_batch([1100] * 4, 0)):
+        with pytest.raises(ModelError, match=r"needs eager attention|4,480. Use smaller batches"):
+            ours(**{**batch, **impossible})
+        ours.set_attn_implementation("eager")
+    for implementation in ("eager", "sdpa"):
+        ours.set_attn_implementation(implementation)
+        assert not torch.equal(ours(**batch).logits, ours(**batch).logits)
+    for module in ours.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    outputs = [ours(**batch)]
+    ours.set_attn_implementation("eager")
+    outputs.append(ours(**batch, output_attentions=True))
+    torch.testing.assert_close(outputs[0].logits, outputs[1].logits)
+    mask = batch["attention_mask"].float()
+    for weights in outputs[1].attentions:
+        torch.testing.assert_close(weights.sum(-1), mask[:, None].expand(3, 4, 50))
+        assert not weights.sum(2).mul(1 - mask[:, None]).any()
+        distance = (torch.arange(50)[:, None] - torch.arange(50)).abs()
+        marked = batch["global_attention_mask"][0].bool()
+        assert ((weights[0] > 0) == ((distance <= 8) | marked | marked[:, None])).all()
 
 
 def test_far_token_affects_cls_only_with_global_attention() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -22,6 +23,11 @@ def perturbed_path(bert_path: Path, tmp_path_factory: pytest.TempPathFactory) ->
     masked_lm.save_pretrained(path)
     AutoTokenizer.from_pretrained(bert_path).save_pretrained(path)
     return path
+
+
+@pytest.fixture(params=["separate", "shared"])
+def mlm_input(request: pytest.FixtureRequest) -> Any:
+    return request.param
 
 
 @pytest.fixture

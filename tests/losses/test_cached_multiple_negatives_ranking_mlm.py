@@ -7,7 +7,6 @@ import pytest
 import torch
 from losses_support import OPTIONS, Scaling, both, columns_of, compare, cut, flatten, flattening, gradients, step, total
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.losses import CachedMultipleNegativesRankingLoss
 from support import rounding
 from torch import Tensor
 
@@ -17,7 +16,6 @@ from simlte_st.training.prepare_model import set_dropout
 # Equality with the plain loss.
 
 
-@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
 @pytest.mark.parametrize("sizes", [{"mini_batch_size": 5}, {"mini_batch_size": 1}, {"mini_batch_num_tokens": 40}])
 def test_cached_matches_plain_loss_and_gradients(
     with_head: SentenceTransformer, documents: list[str], mlm_input: Any, sizes: dict[str, int]
@@ -30,7 +28,6 @@ def test_cached_matches_plain_loss_and_gradients(
     assert sum(value is not None and bool(value.any()) for value in cached.values()) == 2 + 37 + 5
 
 
-@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
 @pytest.mark.parametrize("options", [*OPTIONS, {"mlm_chunk_size": 3}, {"mlm_head": "fresh", "seed": 3}], ids=str)
 def test_cached_matches_plain_loss_for_all_options(
     with_head: SentenceTransformer, documents: list[str], mlm_input: Any, options: dict[str, Any]
@@ -38,37 +35,20 @@ def test_cached_matches_plain_loss_for_all_options(
     compare(*both(with_head, columns_of(with_head, documents, 3), mlm_input=mlm_input, **options), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("options", [{}, {"mlm_input": "shared"}], ids=str)
 def test_flattened_batches(
-    perturbed_path: Path, with_head: SentenceTransformer, documents: list[str], options: dict[str, Any]
+    perturbed_path: Path, with_head: SentenceTransformer, documents: list[str], mlm_input: Any
 ) -> None:
     columns = [flatten(column) for column in columns_of(with_head, documents)]
-    plain, cached = both(flattening(perturbed_path), columns, **options)
+    plain, cached = both(flattening(perturbed_path), columns, mlm_input=mlm_input)
     compare(plain, cached, rtol=1e-5, atol=1e-5)
-    if not options:
+    if mlm_input == "separate":
         padded = step(MultipleNegativesRankingMLMLoss(with_head), columns_of(with_head, documents))
         torch.testing.assert_close(plain["contrastive"], padded["contrastive"])
-
-
-def test_without_mlm_equals_the_stock_cached_loss(model: SentenceTransformer, documents: list[str]) -> None:
-    model.train()
-    results = []
-    for make in (
-        lambda: CachedMultipleNegativesRankingLoss(model, scale=9.0, mini_batch_size=4),
-        lambda: CachedMultipleNegativesRankingMLMLoss(model, scale=9.0, mini_batch_size=4, mlm_weight=0),
-    ):
-        torch.manual_seed(3)
-        model.zero_grad()
-        value = make()(columns_of(model, documents, 3), None)
-        value.backward()
-        results.append({"loss": value.detach(), **gradients(model)})
-    compare(*results, rtol=0, atol=0)
 
 
 # Cases.
 
 
-@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
 def test_evaluation(with_head: SentenceTransformer, documents: list[str], mlm_input: Any) -> None:
     columns = columns_of(with_head, documents)
     loss = CachedMultipleNegativesRankingMLMLoss(with_head, mini_batch_size=4, mlm_input=mlm_input)
@@ -98,7 +78,6 @@ def test_prompts(with_head: SentenceTransformer, documents: list[str], as_tensor
 # Dropout.
 
 
-@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
 def test_dropout_matches_the_plain_loss(with_head: SentenceTransformer, documents: list[str], mlm_input: Any) -> None:
     set_dropout(with_head, 0.3)
     columns = columns_of(with_head, documents)
@@ -109,10 +88,7 @@ def test_dropout_matches_the_plain_loss(with_head: SentenceTransformer, document
     assert torch.equal(state, torch.get_rng_state())
 
 
-@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
-def test_second_embedding_step_replays_dropout(
-    with_head: SentenceTransformer, documents: list[str], mlm_input: Any
-) -> None:
+def test_second_embedding_replays_dropout(with_head: SentenceTransformer, documents: list[str], mlm_input: Any) -> None:
     columns, first = columns_of(with_head, documents), []
     found: list[Tensor] = []
     with_head.register_forward_hook(lambda module, args, out: found.append(out["sentence_embedding"].detach().clone()))
@@ -130,7 +106,6 @@ def test_second_embedding_step_replays_dropout(
 # Backpropagation.
 
 
-@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
 @pytest.mark.parametrize(
     "scaling",
     [
@@ -150,7 +125,6 @@ def test_scaled_terms(with_head: SentenceTransformer, documents: list[str], mlm_
     compare(plain, cached, rtol=0, atol=rounding(tokens, found))
 
 
-@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
 def test_autocast(with_head: SentenceTransformer, documents: list[str], mlm_input: Any) -> None:
     columns = columns_of(with_head, documents)
     dense = with_head[0].auto_model.encoder.layer[0].output.dense
@@ -209,16 +183,11 @@ class Graphs:
         self._hooks.__exit__(*args)
 
 
-@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
-def test_memory_depends_only_on_the_mini_batch_size(
-    with_head: SentenceTransformer, documents: list[str], mlm_input: Any
-) -> None:
+def test_memory_follows_mini_batch_size(with_head: SentenceTransformer, documents: list[str], mlm_input: Any) -> None:
     def peak(kind: Any, rows: int, **settings: Any) -> int:
         texts = [document.split(". ") for document in documents]
-        columns = [
-            with_head.preprocess([". ".join(texts[row % len(texts)][side : side + 5]) for row in range(rows)])
-            for side in (0, 6)
-        ]
+        chosen = [texts[row % len(texts)] for row in range(rows)]
+        columns = [with_head.preprocess([". ".join(text[side : side + 5]) for text in chosen]) for side in (0, 6)]
         loss = kind(with_head, mlm_input=mlm_input, **settings)
         with Graphs() as graphs:
             step(loss, columns)

@@ -21,26 +21,12 @@ from simlte_st.training.prepare_model import set_dropout
 
 WORLD = 2
 RECONSTRUCTION = "reconstruction"
-BACKWARDS = {
-    "separate": 1,
-    "shared": 1,
-    "gather": 1,
-    "accumulated": 2,
-    "nothing masked": 1,
-    RECONSTRUCTION: 1,
-    "reconstruction accumulated": 2,
-}
+PLAIN = ["separate", "shared", "gather", "accumulated", "nothing masked"]
+BACKWARDS = {case: 1 + ("accumulated" in case) for case in (*PLAIN, RECONSTRUCTION, f"{RECONSTRUCTION} accumulated")}
 """Number of backward passes before the gradients are compared, by case."""
-CACHED = {
-    "cached separate": ("separate", {"mini_batch_size": 3}),
-    "cached shared": ("shared", {"mini_batch_size": 3}),
-    "cached gather": ("gather", {"mini_batch_size": 3}),
-    "cached accumulated": ("accumulated", {"mini_batch_size": 3}),
-    "cached nothing masked": ("nothing masked", {"mini_batch_size": 3}),
-    # Different numbers of mini-batches in the two processes.
-    "cached by tokens": ("separate", {"mini_batch_num_tokens": 60}),
-    "cached shared by tokens": ("shared", {"mini_batch_num_tokens": 60}),
-}
+CACHED = {f"cached {case}": (case, {"mini_batch_size": 3}) for case in PLAIN}
+# Different numbers of mini-batches in the two processes.
+CACHED |= {f"cached {case} by tokens": (case, {"mini_batch_num_tokens": 60}) for case in ("separate", "shared")}
 """Cases of the cached loss: the equivalent case of the plain loss, and settings."""
 
 Pairs = list[tuple[list[str], list[str]]]
@@ -56,19 +42,11 @@ def run_case(case: str, path: str, pairs: Pairs, rank: int, wrap: bool) -> dict[
     model = SentenceTransformer(path, device="cpu")
     set_dropout(model, 0.0)
     model.train()
-    case, settings = CACHED.get(case, (case, None))
-    options: dict[str, Any] = {
-        "scale": 10.0,
-        "mlm_weight": 0.5,
-        "mlm_probability": 0.3,
-        "mlm_input": "shared" if case == "shared" else "separate",
-        "gather_across_devices": wrap and case == "gather",
-    }
-    loss: Any = (
-        MultipleNegativesRankingMLMLoss(model, **options)
-        if settings is None
-        else CachedMultipleNegativesRankingMLMLoss(model, **options, **settings)
-    )
+    kind: Any = CachedMultipleNegativesRankingMLMLoss if case in CACHED else MultipleNegativesRankingMLMLoss
+    case, settings = CACHED.get(case, (case, {}))
+    options: dict[str, Any] = {"scale": 10.0, "mlm_weight": 0.5, "mlm_probability": 0.3, **settings}
+    options["mlm_input"] = "shared" if case == "shared" else "separate"
+    loss = kind(model, gather_across_devices=wrap and case == "gather", **options)
     if case == "nothing masked" and rank == 1:
         assert loss.masker is not None
         loss.masker.probability = 1e-12
@@ -107,13 +85,8 @@ def step(
 
 def work(rank: int, folder: str, path: str, data: list[Pairs]) -> None:
     torch.set_num_threads(1)
-    torch.distributed.init_process_group(
-        "gloo",
-        init_method=f"file://{folder}/rendezvous",
-        rank=rank,
-        world_size=WORLD,
-        timeout=datetime.timedelta(seconds=60),
-    )
+    group: dict[str, Any] = {"rank": rank, "world_size": WORLD, "timeout": datetime.timedelta(seconds=60)}
+    torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/rendezvous", **group)
     try:
         results = {case: run_case(case, path, data[rank], rank, wrap=True) for case in (*BACKWARDS, *CACHED)}
         torch.save(results, Path(folder) / f"rank-{rank}.pt")
@@ -139,9 +112,8 @@ def ranks(data: list[Pairs], encoder_path: Path, tmp_path_factory: pytest.TempPa
     folder = tmp_path_factory.mktemp("ranks")
     # Forking avoids importing everything again, which takes most of half a minute; CUDA does not allow it.
     method = "fork" if sys.platform == "linux" and not torch.cuda.is_available() else "spawn"
-    torch.multiprocessing.start_processes(
-        work, (str(folder), str(encoder_path), data), nprocs=WORLD, start_method=method
-    )
+    arguments = (str(folder), str(encoder_path), data)
+    torch.multiprocessing.start_processes(work, arguments, nprocs=WORLD, start_method=method)
     return [torch.load(folder / f"rank-{rank}.pt") for rank in range(WORLD)]
 
 
@@ -168,36 +140,29 @@ def compare(ranks: list[dict[str, Any]], part: str, expected: dict[str, Tensor])
         torch.testing.assert_close(first[name], value, rtol=1e-4, atol=1e-6, msg=lambda text, name=name: name + text)
 
 
-@pytest.mark.parametrize("part", ["head", "encoder"])
-@pytest.mark.parametrize("case", [case for case in BACKWARDS if case != "gather"])
-def test_gradients_are_averaged_over_processes(
-    case: str, part: str, ranks: list[dict[str, Any]], data: list[Pairs], encoder_path: Path
-) -> None:
-    single = alone(case, data, encoder_path)
-    expected = {name: (value + single[1][part][name]) / 2 for name, value in single[0][part].items()}
-    # The two differ, so the test would notice a gradient that was not averaged.
-    assert any(
-        (value - single[1][part][name]).abs().max() > 10 * (1e-6 + 1e-4 * value.abs().max())
-        for name, value in single[0][part].items()
-    )
-    compare([rank[case] for rank in ranks], part, expected)
+def mean_gradients(single: list[dict[str, Any]], part: str) -> dict[str, Tensor]:
+    return {name: (value + single[1][part][name]) / 2 for name, value in single[0][part].items()}
 
 
 @pytest.mark.parametrize("case", [case for case in BACKWARDS if case != "gather"])
-def test_loss_values_match_each_process_alone(
+def test_loss_values_and_mean_gradients_match_each_process_alone(
     case: str, ranks: list[dict[str, Any]], data: list[Pairs], encoder_path: Path
 ) -> None:
-    for rank, single in zip(ranks, alone(case, data, encoder_path), strict=True):
-        assert rank[case]["values"].keys() == single["values"].keys()
-        for name, values in single["values"].items():
+    single = alone(case, data, encoder_path)
+    for rank, own in zip(ranks, single, strict=True):
+        assert rank[case]["values"].keys() == own["values"].keys()
+        for name, values in own["values"].items():
             assert rank[case]["values"][name] == pytest.approx(values, rel=1e-5)
     if case == "nothing masked":
         assert [rank[case]["values"]["mlm"][0] > 0 for rank in ranks] == [True, False]
+    for part in ("head", "encoder"):
+        pairs = [(value, single[1][part][name]) for name, value in single[0][part].items()]
+        # The two differ, so the test would notice a gradient that was not averaged.
+        assert any((one - two).abs().max() > 10 * (1e-6 + 1e-4 * one.abs().max()) for one, two in pairs)
+        compare([rank[case] for rank in ranks], part, mean_gradients(single, part))
 
 
-def test_gathered_negatives_match_the_joint_batch(
-    ranks: list[dict[str, Any]], data: list[Pairs], encoder_path: Path
-) -> None:
+def test_gathered_negatives_match_one_batch(ranks: list[dict[str, Any]], data: list[Pairs], encoder_path: Path) -> None:
     model = SentenceTransformer(str(encoder_path), device="cpu")
     set_dropout(model, 0.0)
     joint = [[text for pairs in data for text in pairs[0][column]] for column in range(2)]
@@ -206,20 +171,14 @@ def test_gathered_negatives_match_the_joint_batch(
     per_rank = [rank["gather"]["values"]["contrastive"][0] for rank in ranks]
     assert sum(per_rank) / WORLD == pytest.approx(value.item(), rel=1e-5)
     # More negatives than a single process has.
-    assert all(
-        gathered > rank["separate"]["values"]["contrastive"][0] + 0.1
-        for gathered, rank in zip(per_rank, ranks, strict=True)
-    )
+    fewer = [rank["separate"]["values"]["contrastive"][0] for rank in ranks]
+    assert all(gathered > value + 0.1 for gathered, value in zip(per_rank, fewer, strict=True))
 
     # The MLM term and its head's gradient are as they are without gathering.
     single = alone("separate", data, encoder_path)
     for rank, own in zip(ranks, single, strict=True):
         assert rank["gather"]["values"]["mlm"] == pytest.approx(own["values"]["mlm"], rel=1e-5)
-    compare(
-        [rank["gather"] for rank in ranks],
-        "head",
-        {name: (gradient + single[1]["head"][name]) / 2 for name, gradient in single[0]["head"].items()},
-    )
+    compare([rank["gather"] for rank in ranks], "head", mean_gradients(single, "head"))
 
 
 @pytest.mark.parametrize("case", CACHED)
@@ -239,5 +198,5 @@ def test_gradients_are_averaged_once_per_step(ranks: list[dict[str, Any]]) -> No
         for rank in ranks:
             assert rank[case]["synchronisations"] == rank[plain]["synchronisations"] == BACKWARDS[plain], case
             assert rank[case]["passes"] > 2 * rank[plain]["passes"]
-    by_tokens = [rank["cached by tokens"]["passes"] for rank in ranks]
+    by_tokens = [rank["cached separate by tokens"]["passes"] for rank in ranks]
     assert by_tokens[0] != by_tokens[1]

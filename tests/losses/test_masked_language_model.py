@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from chunk_mean_support import FAMILIES, make_config
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import BoW, Pooling, StaticEmbedding
@@ -15,37 +16,26 @@ from support import rounding
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
-from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenizerBase
+from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenizerBase
 
 from simlte_st.compat import get_encoder
 from simlte_st.errors import ModelError
 from simlte_st.losses.base import IGNORE
 from simlte_st.losses.masked_language_model import TokenMasker, chunked_cross_entropy, make_mlm_head
 
-SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
-# RoBERTa-like models number positions from the padding id, 0 here, plus one.
 KINDS: dict[str, dict[str, Any]] = {
-    "bert": {**SIZES, "hidden_act": "relu"},
-    "roberta": {**SIZES, "max_position_embeddings": 66},
-    "distilbert": {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 48, "activation": "relu"},
-    "electra": {**SIZES, "embedding_size": 20},
-    "mpnet": {**SIZES, "max_position_embeddings": 66},
-    "longformer": {**SIZES, "max_position_embeddings": 66, "attention_window": 8},
-    "modernbert": {**SIZES, "global_attn_every_n_layers": 2, "local_attention": 16},
-    "xlm-roberta": {**SIZES, "max_position_embeddings": 66},
-    "camembert": {**SIZES, "max_position_embeddings": 66},
+    **FAMILIES,
+    "bert": {**FAMILIES["bert"], "hidden_act": "relu"},
+    "distilbert": {**FAMILIES["distilbert"], "activation": "relu"},
+    "longformer": {**FAMILIES["roberta"], "attention_window": 8},
+    **dict.fromkeys(("xlm-roberta", "camembert"), FAMILIES["roberta"]),
 }
 TEXTS = ["Ba bei bo, cun dis.", "Let lal gor hun tis wet wal. Ba, bei."]
 
 
 def save_checkpoint(path: Path, tokenizer_path: Path, kind: str, headless: bool = False, **settings: Any) -> Path:
     tokenizer = AutoTokenizer.from_pretrained(tokenizer_path)
-    ids = {"pad_token_id": 0, "bos_token_id": 2, "cls_token_id": 2, "eos_token_id": 3, "sep_token_id": 3}
-    config = AutoConfig.for_model(
-        kind,
-        **{"max_position_embeddings": 64, **KINDS.get(kind, SIZES), **ids, "vocab_size": len(tokenizer)},
-        **settings,
-    )
+    config = make_config(kind, len(tokenizer), **KINDS[kind], **settings)
     with torch.random.fork_rng():
         torch.manual_seed(1)
         masked_lm = AutoModelForMaskedLM.from_config(config)
@@ -95,9 +85,8 @@ def test_pretrained_head_gives_the_stock_logits(kind: str, tied: bool, bert_path
     assert (tuple(words.shape) in sizes) is not tied
     logits.logsumexp(1).sum().backward()
     assert all(parameter.grad is not None for parameter in head.parameters())
-    gradient = torch.autograd.grad(
-        head(torch.randn(3, model[0].get_embedding_dimension()), words).square().sum(), words, allow_unused=True
-    )[0]
+    value = head(torch.randn(3, model[0].get_embedding_dimension()), words).square().sum()
+    [gradient] = torch.autograd.grad(value, words, allow_unused=True)
     assert (gradient is not None and bool(gradient.any())) is tied
 
 
@@ -177,26 +166,15 @@ def tokenizer(bert_path: Path) -> PreTrainedTokenizerBase:
 
 
 def batch(rows: list[list[int]], side: str = "right", **more: Any) -> dict[str, Any]:
-    width = max(map(len, rows))
-    empty = [[0] * (width - len(row)) for row in rows]
-    right = side == "right"
-    return {
-        "input_ids": torch.tensor([row + e if right else e + row for row, e in zip(rows, empty, strict=True)]),
-        "attention_mask": torch.tensor(
-            [[1] * len(row) + e if right else e + [1] * len(row) for row, e in zip(rows, empty, strict=True)]
-        ),
-        **more,
-    }
+    padded = [(row, [PAD] * (max(map(len, rows)) - len(row))) for row in rows]
+    ids = torch.tensor([row + empty if side == "right" else empty + row for row, empty in padded])
+    return {"input_ids": ids, "attention_mask": (ids != PAD).long(), **more}
 
 
 def flat(rows: list[list[int]], **more: Any) -> dict[str, Any]:
     ends = torch.tensor([0, *map(len, rows)]).cumsum(0).to(torch.int32)
-    return {
-        "input_ids": torch.tensor([[index for row in rows for index in row]]),
-        "cu_seq_lens_q": ends,
-        "cu_seq_lens_k": ends,
-        **more,
-    }
+    ids = torch.tensor([[index for row in rows for index in row]])
+    return {"input_ids": ids, "cu_seq_lens_q": ends, "cu_seq_lens_k": ends, **more}
 
 
 ROWS = [[CLS, 10, 11, 12, 13, SEP], [CLS, 20, SEP], [CLS, 30, UNK, 31, MASK, 32, 33, SEP]]
@@ -209,9 +187,7 @@ def chosen_ids(masker: TokenMasker, features: dict[str, Any], number: int = 0) -
 
 @pytest.mark.parametrize("prompt", [None, 0, 3, torch.tensor([3]), torch.tensor([3, 3, 3])], ids=str)
 @pytest.mark.parametrize("form", ["right", "left", "flat"])
-def test_special_tokens_padding_and_prompts_are_not_masked(
-    tokenizer: PreTrainedTokenizerBase, form: str, prompt: Any
-) -> None:
+def test_special_tokens_padding_and_prompts_stay(tokenizer: PreTrainedTokenizerBase, form: str, prompt: Any) -> None:
     more = {} if prompt is None else {"prompt_length": prompt}
     features = flat(ROWS, **more) if form == "flat" else batch(ROWS, form, **more)
     masker = TokenMasker(tokenizer, 1.0)  # selects all tokens that may be selected
@@ -327,9 +303,8 @@ def test_chunked_cross_entropy_matches_full_logits(chunk_size: int, with_bias: b
     found = chunked_cross_entropy(hidden, weight, optional, targets, chunk_size)
     assert_close(found, expected)
     # Part of a larger sum, so that its incoming gradient is not 1.
-    for ours, theirs in zip(
-        torch.autograd.grad(0.3 * found, leaves), torch.autograd.grad(0.3 * expected, leaves), strict=True
-    ):
+    pair = (torch.autograd.grad(0.3 * value, leaves) for value in (found, expected))
+    for ours, theirs in zip(*pair, strict=True):
         assert_close(ours, theirs)
 
 

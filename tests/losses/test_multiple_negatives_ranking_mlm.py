@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import random
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import pytest
 import torch
 from datasets import Dataset
 from losses_support import OPTIONS, Columns, columns_of, cut, first_batch, gradients, total
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer import losses
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from torch import Tensor
 from torch.nn import functional
@@ -17,10 +20,23 @@ from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
 from simlte_st import DocSplitTransform, trainer_callbacks
 from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss
+from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss, ReconstructionLoss
 from simlte_st.losses.base import IGNORE
 from simlte_st.losses.masked_language_model import TokenMasker
 from simlte_st.losses.multiple_negatives_ranking_mlm import MLMLossMixin
+
+STOCK: dict[Any, Any] = {
+    MultipleNegativesRankingMLMLoss: MultipleNegativesRankingLoss,
+    CachedMultipleNegativesRankingMLMLoss: losses.CachedMultipleNegativesRankingLoss,
+}
+"""The stock loss that each loss equals with mlm_weight=0."""
+
+
+@pytest.fixture(params=STOCK)
+def kind(request: pytest.FixtureRequest) -> Any:
+    """Both losses, which share the term."""
+    return request.param
+
 
 # With mlm_weight=0, the stock loss.
 
@@ -28,17 +44,15 @@ from simlte_st.losses.multiple_negatives_ranking_mlm import MLMLossMixin
 @pytest.mark.parametrize("columns", [2, 3])
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_without_mlm_equals_the_stock_loss(
-    model: SentenceTransformer, documents: list[str], options: dict[str, Any], columns: int
+    kind: Any, model: SentenceTransformer, documents: list[str], options: dict[str, Any], columns: int
 ) -> None:
     model.train()  # with dropout: both must draw the same
-    results = []
-    states = []
-    for make in (
-        lambda: MultipleNegativesRankingLoss(model, **options),
-        lambda: MultipleNegativesRankingMLMLoss(model, mlm_weight=0, **options),
-    ):
+    results, states = [], []
+    cached = kind is CachedMultipleNegativesRankingMLMLoss
+    options = {**options, "mini_batch_size": 4} if cached else options
+    for make, more in ((STOCK[kind], {}), (kind, {"mlm_weight": 0})):
         torch.manual_seed(3)
-        loss = make()
+        loss = make(model, **options, **more)
         assert [name for name, _ in loss.named_parameters() if not name.startswith("model.")] == []
         model.zero_grad(set_to_none=True)
         value = loss(columns_of(model, documents, columns), None)
@@ -59,9 +73,7 @@ def test_without_mlm_equals_the_stock_loss(
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_contrastive_term_is_the_stock_loss(
-    model: SentenceTransformer, documents: list[str], options: dict[str, Any]
-) -> None:
+def test_contrastive_term_is_stock(model: SentenceTransformer, documents: list[str], options: dict[str, Any]) -> None:
     model.eval()
     stock = MultipleNegativesRankingLoss(model, **options)(columns_of(model, documents, 3), None)
     loss = MultipleNegativesRankingMLMLoss(model, **options)
@@ -82,14 +94,10 @@ def reference(
         mean = (hidden * weights).sum(1) / weights.sum(1)
         return mean / mean.norm(dim=1, keepdim=True)
 
-    anchor, positive = (
-        embed(ids if shared else column["input_ids"], column["attention_mask"])
-        for column, (ids, _) in zip(columns, masked, strict=True)
-    )
-    logits = [
-        masked_lm(input_ids=ids, attention_mask=column["attention_mask"]).logits.flatten(0, 1)
-        for column, (ids, _) in zip(columns, masked, strict=True)
-    ]
+    pairs = zip(columns, masked, strict=True)
+    inputs = [(column["input_ids"], ids, column["attention_mask"]) for column, (ids, _) in pairs]
+    anchor, positive = (embed(ids if shared else plain, mask) for plain, ids, mask in inputs)
+    logits = [masked_lm(input_ids=ids, attention_mask=mask).logits.flatten(0, 1) for _, ids, mask in inputs]
     labels = torch.cat([label.flatten() for _, label in masked])
     return {
         "contrastive": functional.cross_entropy(scale * anchor @ positive.T, torch.arange(len(anchor))),
@@ -97,7 +105,6 @@ def reference(
     }
 
 
-@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
 def test_loss_matches_a_plain_reference(
     with_head: SentenceTransformer, perturbed_path: Path, documents: list[str], mlm_input: Any
 ) -> None:
@@ -126,21 +133,42 @@ def test_loss_matches_a_plain_reference(
     assert encoder.keys() == gradients(masked_lm.bert).keys()
     predictions = masked_lm.cls.predictions
     pairs = {name: (encoder[name], value) for name, value in gradients(masked_lm.bert).items()}
-    pairs |= {
-        "head.dense.weight": (loss.mlm_head.dense.weight.grad, predictions.transform.dense.weight.grad),
-        "head.dense.bias": (loss.mlm_head.dense.bias.grad, predictions.transform.dense.bias.grad),
-        "head.norm.weight": (loss.mlm_head.norm.weight.grad, predictions.transform.LayerNorm.weight.grad),
-        "head.norm.bias": (loss.mlm_head.norm.bias.grad, predictions.transform.LayerNorm.bias.grad),
-        "head.bias": (loss.mlm_head.bias.grad, predictions.decoder.bias.grad),
-    }
-    assert len(list(loss.mlm_head.parameters())) == 5
+    head = {name.replace("LayerNorm", "norm"): value for name, value in gradients(predictions.transform).items()}
+    head["bias"] = predictions.decoder.bias.grad
+    pairs |= {f"head.{name}": (value, head.pop(name)) for name, value in gradients(loss.mlm_head).items()}
+    assert not head
     for name, (ours_, theirs) in pairs.items():
         assert ours_ is not None, name
         torch.testing.assert_close(ours_, theirs, rtol=1e-4, atol=1e-5, msg=lambda text, name=name: f"{name}: {text}")
     assert all(value[1].any() for name, value in pairs.items() if "key.bias" not in name)
 
 
-@pytest.mark.parametrize("mlm_input", ["separate", "shared"])
+WRAPPERS: dict[str, Any] = {
+    "Matryoshka": partial(losses.MatryoshkaLoss, matryoshka_dims=[32, 8], matryoshka_weights=[1.0, 0.5]),
+    "AdaptiveLayer": partial(losses.AdaptiveLayerLoss, n_layers_per_step=1, last_layer_weight=2.0),
+    "AdaptiveLayer and Matryoshka": partial(losses.Matryoshka2dLoss, matryoshka_dims=[32, 8], n_layers_per_step=-1),
+}
+
+
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_stock_wrappers(name: str, with_head: SentenceTransformer, documents: list[str]) -> None:
+    wrap, loss = WRAPPERS[name], MultipleNegativesRankingMLMLoss(with_head, mlm_probability=0.5)
+    mlm = loss(columns_of(with_head, documents), None)["mlm"]
+    first_batch(loss)
+    random.seed(0)  # of the dimensions in Matryoshka2dLoss
+    terms = wrap(with_head, loss)(columns_of(with_head, documents), None)
+    random.seed(0)
+    stock = wrap(with_head, MultipleNegativesRankingLoss(with_head))(columns_of(with_head, documents), None)
+    torch.testing.assert_close(terms["contrastive"], stock)
+    torch.testing.assert_close(terms["mlm"], mlm)  # once, on the last layer and all dimensions
+    total(terms).backward()
+    refused = [MultipleNegativesRankingMLMLoss(with_head, mlm_input="shared"), ReconstructionLoss(loss)]
+    refused += [CachedMultipleNegativesRankingMLMLoss(with_head)] * (name != "Matryoshka")
+    for other in refused:
+        with pytest.raises(ConfigurationError, match=f"does not work inside .*{name.split()[0]}"):
+            wrap(with_head, other)(columns_of(with_head, documents), None)
+
+
 @pytest.mark.parametrize("alike", [True, False])
 def test_number_of_forward_passes(
     with_head: SentenceTransformer, documents: list[str], mlm_input: Any, alike: bool, monkeypatch: pytest.MonkeyPatch
@@ -205,34 +233,19 @@ def test_trainer_logs_terms_and_metrics(
         assert not torch.equal(value, before[name]), name
 
 
-Kind: TypeAlias = Any
-
-
-@pytest.fixture(params=[MultipleNegativesRankingMLMLoss, CachedMultipleNegativesRankingMLMLoss])
-def kind(request: pytest.FixtureRequest) -> Any:
-    """Both losses, which share the term."""
-    return request.param
-
-
 # Settings.
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("name", "value"),
     [
-        ({"mlm_weight": -0.1}, "mlm_weight=-0.1"),
-        ({"mlm_probability": 0.0}, "mlm_probability=0.0"),
-        ({"mlm_probability": 1.5}, "mlm_probability=1.5"),
-        ({"mlm_input": "both"}, "mlm_input='both'"),
-        ({"mlm_head": "new"}, "mlm_head='new'"),
-        ({"mlm_chunk_size": 0}, "mlm_chunk_size=0"),
+        ("mlm_weight", -0.1), ("mlm_probability", 0.0), ("mlm_probability", 1.5), ("mlm_input", "both"),
+        ("mlm_head", "new"), ("mlm_chunk_size", 0),
     ],
-)
-def test_invalid_settings_are_refused(
-    kind: Kind, model: SentenceTransformer, settings: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(ConfigurationError, match=message):
-        kind(model, **settings)
+)  # fmt: skip
+def test_invalid_settings_are_refused(kind: Any, model: SentenceTransformer, name: str, value: Any) -> None:
+    with pytest.raises(ConfigurationError, match=f"{name}={value!r}"):
+        kind(model, **{name: value})
 
 
 def test_empty_mini_batches_are_refused(model: SentenceTransformer) -> None:
@@ -240,7 +253,7 @@ def test_empty_mini_batches_are_refused(model: SentenceTransformer) -> None:
         CachedMultipleNegativesRankingMLMLoss(model, mini_batch_size=0)
 
 
-def test_tokenizer_without_mask_token_is_refused(kind: Kind, model: SentenceTransformer, documents: list[str]) -> None:
+def test_tokenizer_without_mask_token_is_refused(kind: Any, model: SentenceTransformer, documents: list[str]) -> None:
     model.tokenizer.mask_token = None
     with pytest.raises(ModelError, match=r"mask token.*mlm_weight=0"):
         kind(model)
@@ -252,7 +265,7 @@ def test_tokenizer_without_mask_token_is_refused(kind: Kind, model: SentenceTran
 # State.
 
 
-def test_extra_state_round_trip(kind: Kind, model: SentenceTransformer, documents: list[str]) -> None:
+def test_extra_state_round_trip(kind: Any, model: SentenceTransformer, documents: list[str]) -> None:
     first = kind(model.eval(), seed=1)
     second = kind(model, seed=2)
     state = {name: value.clone() for name, value in first.extra_state().items()}
@@ -279,7 +292,7 @@ def test_extra_state_round_trip(kind: Kind, model: SentenceTransformer, document
 # Precision.
 
 
-def test_head_in_bfloat16(kind: Kind, with_head: SentenceTransformer, documents: list[str]) -> None:
+def test_head_in_bfloat16(kind: Any, with_head: SentenceTransformer, documents: list[str]) -> None:
     loss = kind(with_head)
     columns = [with_head.preprocess(documents[at : at + 4]) for at in (0, 4)]
 

@@ -8,13 +8,8 @@ import pytest
 import torch
 from losses_support import columns_of, cut, first_batch, flatten, flattening, gradients, total
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.losses import (
-    CachedMultipleNegativesRankingLoss,
-    MatryoshkaLoss,
-    MegaBatchMarginLoss,
-    MultipleNegativesRankingLoss,
-    SoftmaxLoss,
-)
+from sentence_transformers.sentence_transformer import losses
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from torch import nn
 from torch.nn import functional
 
@@ -26,7 +21,7 @@ from simlte_st.losses.base import IGNORE
 def make(kind: str, model: SentenceTransformer) -> nn.Module:
     if kind == "softmax":
         torch.manual_seed(0)
-        return SoftmaxLoss(model, model.get_embedding_dimension(), num_labels=3)
+        return losses.SoftmaxLoss(model, model.get_embedding_dimension(), num_labels=3)
     if kind == "docsplit":
         return MultipleNegativesRankingMLMLoss(model)
     return MultipleNegativesRankingLoss(model)
@@ -45,9 +40,7 @@ def full_logits(loss: ReconstructionLoss, model: SentenceTransformer, columns: l
 
 
 @pytest.mark.parametrize("kind", ["softmax", "ranking", "docsplit"])
-def test_reconstruction_is_the_cross_entropy_of_all_tokens(
-    kind: str, model: SentenceTransformer, documents: list[str]
-) -> None:
+def test_reconstruction_is_cross_entropy_of_tokens(kind: str, model: SentenceTransformer, documents: list[str]) -> None:
     model.eval()
     columns, labels = columns_of(model, documents), torch.tensor([0, 1, 2, 0, 1, 2])
     inner = make(kind, model)
@@ -114,15 +107,15 @@ def test_head_is_state_and_depends_on_the_seed(model: SentenceTransformer) -> No
         wrapped.load_extra_state(first.extra_state())
 
 
-@pytest.mark.parametrize("wrap", [lambda loss: loss, lambda loss: MatryoshkaLoss(loss.model, loss, [32, 8])])
+@pytest.mark.parametrize("wrap", [lambda loss: loss, lambda loss: losses.MatryoshkaLoss(loss.model, loss, [32, 8])])
 def test_unsupported_losses_are_refused(model: SentenceTransformer, wrap: Callable[[nn.Module], nn.Module]) -> None:
-    for kind in (CachedMultipleNegativesRankingLoss, CachedMultipleNegativesRankingMLMLoss):
+    for kind in (losses.CachedMultipleNegativesRankingLoss, CachedMultipleNegativesRankingMLMLoss):
         with pytest.raises(ConfigurationError, match=f"wrap {kind.__name__}, .* without caching"):
             ReconstructionLoss(wrap(kind(model)))
     with pytest.raises(ConfigurationError, match="mlm_input='shared'"):
         ReconstructionLoss(wrap(MultipleNegativesRankingMLMLoss(model, mlm_input="shared")))
     ReconstructionLoss(wrap(MultipleNegativesRankingMLMLoss(model, mlm_input="shared", mlm_weight=0)))
-    ReconstructionLoss(wrap(MegaBatchMarginLoss(model, use_mini_batched_version=False)))
+    ReconstructionLoss(wrap(losses.MegaBatchMarginLoss(model, use_mini_batched_version=False)))
 
 
 def test_head_trains_with_a_frozen_model(model: SentenceTransformer, documents: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,12 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 
 import simlte_st
 from simlte_st.errors import ModelError
+from simlte_st.models.conversion import convert_base
+from simlte_st.models.distillation import to_static
 from simlte_st.models.encode import encode_documents
+from simlte_st.models.export import export_model
 from simlte_st.models.loading import load_model
+from simlte_st.models.lsa import append_lsa
 from simlte_st.search import Index
 
 PROMPT = "ba bei bo un: "  # four tokens and a colon
@@ -53,6 +58,26 @@ def test_model_without_padding_token_is_refused(encoder_path: Path, tmp_path: Pa
     model.save_pretrained(str(tmp_path / "model"))
     with pytest.raises(ModelError, match="has no padding token"):
         load_model(tmp_path / "model")
+
+
+@pytest.mark.parametrize("size", [1e16, 1e30, float("nan")])
+def test_diverged_models_are_not_saved_again(size: float, docs: Path, encoder_path: Path, tmp_path: Path) -> None:
+    makers: dict[str, Callable[[Path], object]] = {
+        "chunk-mean": lambda source: convert_base(source, tmp_path / "chunk-mean", backbone="chunk-mean"),
+        "longformer": lambda source: convert_base(source, tmp_path / "longformer", backbone="longformer"),
+        "lsa": lambda source: append_lsa(source, docs, tmp_path / "lsa", progress=False),
+        "static": lambda source: to_static(source, tmp_path / "static", progress=False),
+        "onnx": lambda source: export_model(source, tmp_path / "onnx"),
+    }
+    model = load_model(encoder_path).model
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight *= size
+    model.save(str(tmp_path / "diverged"))
+    for make in makers.values():
+        with pytest.raises(ModelError, match=r"No model was saved.*diverged.* not finite"):
+            make(tmp_path / "diverged")
+    assert [path.name for path in tmp_path.iterdir()] == ["diverged"]
 
 
 def test_training_uses_truncate_dim(docs: Path, bert_path: Path, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from simlte_st.models import passes
 from simlte_st.models.encode import encode_documents
 from simlte_st.models.loading import load_model
 from simlte_st.models.passes import TextReader
-from simlte_st.models.sentence_transformer import SentenceTransformer
+from simlte_st.models.sentence_transformers import SentenceTransformer
 
 LENGTHS = [3, 3, 5, 8, 9, 13, 14, 21, 34, 36, 55, 60]
 TEXTS = [" ".join(["ba bun cis"] * length)[: 6 * length] for length in LENGTHS]

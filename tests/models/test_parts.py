@@ -17,7 +17,7 @@ from support import make_static_model
 
 from simlte_st.models.loading import load_model
 from simlte_st.models.parts import model_identity
-from simlte_st.models.sentence_transformer import SentenceTransformer
+from simlte_st.models.sentence_transformers import SentenceTransformer
 from simlte_st.modules import PositionPooling, to_chunk_mean
 
 MODEL, BERT, POOLING = "config_sentence_transformers.json", "config.json", "1_Pooling/config.json"

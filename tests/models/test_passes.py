@@ -21,7 +21,7 @@ from simlte_st.models import passes
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.limits import text_lengths
 from simlte_st.models.passes import FEWEST_PRODUCTS, FEWEST_ROWS, TextReader, fast_products, pass_bounds
-from simlte_st.models.sentence_transformer import SentenceTransformer
+from simlte_st.models.sentence_transformers import SentenceTransformer
 
 LENGTHS = [1, 2, 3, 3, 5, 8, 13, 21, 34, 40, 55, 62, 63, 90, 400]
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sentence_transformers
+import torch
 from sentence_transformers.base.modules import Router, Transformer
 from shipped_support import BERT, STATIC, ship, ship_static
 from support import make_document
@@ -89,6 +90,23 @@ def test_import_after_sentence_transformers() -> None:
     )
     assert type(AutoModel.from_config(config)).__name__ == "SimlteLongformerModel"
     assert type(AutoModelForMaskedLM.from_config(config)).__name__ == "SimlteLongformerForMaskedLM"
+
+
+@pytest.mark.parametrize("kind", ["CrossEncoder", "MultiVectorEncoder", "SparseEncoder"])
+def test_other_classes_load_saved_models(kind: str, encoder_path: Path, tmp_path: Path) -> None:
+    convert_base(encoder_path, tmp_path / "longformer", max_length=100)
+    model = Stock(str(tmp_path / "longformer"), device="cpu")
+    model[1] = PositionPooling(32)
+    model.save(str(tmp_path / "model"))
+    other = getattr(sentence_transformers, kind)(str(tmp_path / "model"), device="cpu")
+    other.save_pretrained(str(tmp_path / "saved"))
+    again = getattr(sentence_transformers, kind)(str(tmp_path / "saved"), device="cpu")
+    inputs, call = ([TEXTS[:2]], "predict") if kind == "CrossEncoder" else (TEXTS[:2], "encode")
+    for found, expected in zip(getattr(again, call)(inputs), getattr(other, call)(inputs), strict=True):
+        torch.testing.assert_close(found, expected)
+    if kind == "CrossEncoder":
+        outputs = other[0].auto_model(torch.tensor([[2, 9, 3]]), labels=torch.tensor([0.5]))
+        torch.testing.assert_close(outputs.loss, (outputs.logits - 0.5).square().mean())
 
 
 @pytest.mark.usefixtures("weights")

@@ -30,7 +30,7 @@ from simlte_st.models.device import default_dtype
 from simlte_st.models.encode import Engine, encode_documents
 from simlte_st.models.loading import load_model
 from simlte_st.models.parts import model_identity, open_parts
-from simlte_st.models.sentence_transformer import SentenceTransformer
+from simlte_st.models.sentence_transformers import SentenceTransformer
 
 TEXTS = [make_document(number, sentences=1 + number) for number in range(8)]
 SIZES = {

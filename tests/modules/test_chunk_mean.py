@@ -13,6 +13,7 @@ from chunk_mean_support import FAMILIES, by_hand, make_model
 from longformer_support import assert_same_gradients
 from safetensors.torch import load_file, save_file
 from sentence_transformers.base.modules import Transformer
+from sentence_transformers.sentence_transformer.losses import AdaptiveLayerLoss, MultipleNegativesRankingLoss
 from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, StaticEmbedding
 from support import make_document, make_tokenizer
 from tokenizers import processors
@@ -69,6 +70,22 @@ def test_poolings_match_a_mean_by_hand(tmp_path: Path, pooling: str, normalize: 
     long = torch.stack([by_hand(model, text) for text in LONG]).detach()
     assert_close(converted.encode(LONG, convert_to_tensor=True), long, 1e-5 * float(long.abs().max().clamp(min=1)))
     assert (model.encode(LONG, convert_to_tensor=True) - long).abs().max() > 0.05, "they must be long"
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
+def test_adaptive_layers_match_a_shorter_encoder(tmp_path: Path, pooling: str) -> None:
+    model = make_model(tmp_path, pooling=pooling)
+    converted = to_chunk_mean(model)
+    losses = [AdaptiveLayerLoss(each, MultipleNegativesRankingLoss(each), -1) for each in (model, converted)]
+    expected, found = (loss([loss.model.preprocess(SHORT), loss.model.preprocess(SHORT)], None) for loss in losses)
+    assert_close(found, expected, 1e-5)
+    converted[0].auto_model.config.output_hidden_states = True
+    features = converted(converted.preprocess(LONG))
+    # As AdaptiveLayerLoss replaces forward.
+    converted[0].forward = lambda features: {**features, "token_embeddings": features["all_layer_embeddings"][1]}
+    layer = functional.normalize(converted[0](features)["sentence_embedding"], dim=1)
+    del model[0].auto_model.encoder.layer[1:]
+    assert_close(layer, torch.stack([by_hand(model, text) for text in LONG]), 1e-5)
 
 
 @pytest.mark.parametrize("family", list(FAMILIES))
@@ -187,6 +204,10 @@ def extract_features(model: sentence_transformers.SentenceTransformer, left: boo
     return dict(model.tokenizer(TEXTS, return_tensors="pt", padding=True))
 
 
+def collect_gradients(module: torch.nn.Module) -> dict[str, Tensor]:
+    return {name: weight.grad.clone() for name, weight in module.named_parameters() if weight.grad is not None}
+
+
 def test_gradients_match_a_mean_by_hand(tmp_path: Path) -> None:
     def weigh(vectors: Tensor) -> Tensor:
         return (vectors * torch.randn(vectors.shape, generator=torch.Generator().manual_seed(0))).sum()
@@ -196,10 +217,7 @@ def test_gradients_match_a_mean_by_hand(tmp_path: Path) -> None:
     vectors = torch.stack([by_hand(model, text) for text in TEXTS])
     weigh(vectors).backward()
     weigh(converted(extract_features(converted))["sentence_embedding"]).backward()
-    ours, theirs = (
-        {name: weight.grad for name, weight in each[0].named_parameters() if weight.grad is not None}
-        for each in (converted, model)
-    )
+    ours, theirs = (collect_gradients(each[0]) for each in (converted, model))
     assert_same_gradients(ours, theirs)
     assert any("word_embeddings" in name for name in ours)
 
@@ -286,9 +304,8 @@ def test_mlm_term_is_computed_over_chunks(chunked: sentence_transformers.Sentenc
     assert torch.allclose(found, total / count, atol=1e-5)
 
     sum(terms.values()).backward()
-    expected = {name: weight.grad.clone() for name, weight in chunked.named_parameters() if weight.grad is not None}
+    expected = collect_gradients(chunked)
     chunked.zero_grad()
     cached = CachedMultipleNegativesRankingMLMLoss(chunked, mlm_probability=0.3, mini_batch_num_tokens=150)
     sum(cached([chunked.preprocess(texts), chunked.preprocess(texts)], None).values()).backward()
-    found = {name: weight.grad for name, weight in chunked.named_parameters() if weight.grad is not None}
-    assert_same_gradients(found, expected)
+    assert_same_gradients(collect_gradients(chunked), expected)

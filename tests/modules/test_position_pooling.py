@@ -6,13 +6,9 @@ from pathlib import Path
 import pooling_support
 import pytest
 import torch
-from pooling_support import check_empty_batches, check_flattened
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Transformer
+from pooling_support import check_empty_batches, check_flattened, check_round_trip
 from sentence_transformers.sentence_transformer.modules import Pooling
 
-import simlte_st
-from simlte_st.models.names import usage_example
 from simlte_st.modules import PositionPooling
 
 batch = partial(pooling_support.batch, size=8)
@@ -51,12 +47,5 @@ def test_flattened_and_empty_batches(module: PositionPooling) -> None:
 
 
 def test_save_and_load(bert_path: Path, tmp_path: Path) -> None:
-    pooling = PositionPooling(32, power=0.3, flat=2)
-    model = SentenceTransformer(modules=[Transformer(str(bert_path)), pooling], device="cpu")
-    vectors = model.encode(["one two three.", "four five."])
-    model.save_pretrained(str(tmp_path / "model"))
-    ours = simlte_st.SentenceTransformer(str(tmp_path / "model"), device="cpu")
-    assert isinstance(ours[1], PositionPooling)
-    assert (ours[1].power, ours[1].flat) == (0.3, 2)
-    assert "from simlte_st import SentenceTransformer" in usage_example(tmp_path / "model")
-    torch.testing.assert_close(torch.tensor(ours.encode(["one two three.", "four five."])), torch.tensor(vectors))
+    loaded = check_round_trip(PositionPooling(32, power=0.3, flat=2), bert_path, tmp_path)
+    assert (loaded.power, loaded.flat) == (0.3, 2)

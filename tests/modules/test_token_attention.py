@@ -10,13 +10,12 @@ import pooling_support
 import pytest
 import torch
 from datasets import Dataset
-from pooling_support import check_empty_batches, check_flattened
+from pooling_support import check_empty_batches, check_flattened, check_round_trip, compute_both
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.losses import SoftmaxLoss
 from torch import Tensor
 
-import simlte_st
 from simlte_st.losses import ReconstructionLoss
 from simlte_st.modules import TokenAttention, token_attention
 
@@ -44,21 +43,11 @@ def test_vectors_and_gradients_match_the_equations(
 ) -> None:
     monkeypatch.setattr(token_attention, "BLOCK", block)
     features = batch((7, 1, 12), left=left)
-    tokens = features["token_embeddings"].requires_grad_()
-    found = module(dict(features))
-    found["sentence_embedding"].square().sum().backward()
-    got = {name: value.grad.clone() for name, value in module.named_parameters()} | {"tokens": tokens.grad.clone()}
-    module.zero_grad()
-    tokens.grad = None
-    rows = [transcribed(module, row[mask.bool()]) for row, mask in zip(tokens, features["attention_mask"], strict=True)]
-    torch.testing.assert_close(found["sentence_embedding"], torch.stack([vector for vector, _ in rows]))
-    for weights, (_, expected), mask in zip(found["token_attention"], rows, features["attention_mask"], strict=True):
-        torch.testing.assert_close(weights[mask.bool()], expected)
+    torch.testing.assert_close(*compute_both(module, features, lambda tokens: transcribed(module, tokens)[0]))
+    rows = zip(*(features[name] for name in ("token_embeddings", "attention_mask")), strict=True)
+    for weights, (tokens, mask) in zip(module(dict(features))["token_attention"], rows, strict=True):
+        torch.testing.assert_close(weights[mask.bool()], transcribed(module, tokens[mask.bool()])[1])
         assert not weights[~mask.bool()].any()
-    torch.stack([vector for vector, _ in rows]).square().sum().backward()
-    wanted = {name: value.grad for name, value in module.named_parameters()} | {"tokens": tokens.grad}
-    for name, value in wanted.items():
-        torch.testing.assert_close(got[name], value, msg=name)
 
 
 def test_prompt_can_be_excluded(module: TokenAttention) -> None:
@@ -94,17 +83,10 @@ def test_initial_weights_follow_the_paper() -> None:
 
 
 def test_save_and_load(bert_path: Path, tmp_path: Path) -> None:
-    transformer = Transformer(str(bert_path))
     pooling = TokenAttention(32, s_max=64, seed=3)
-    model = SentenceTransformer(modules=[transformer, pooling], device="cpu")
-    vectors = model.encode(["one two three.", "four five."])
-    model.save_pretrained(str(tmp_path / "model"))
-    loaded = SentenceTransformer(str(tmp_path / "model"), device="cpu")
-    assert loaded[1].s_max == 64
-    torch.testing.assert_close(torch.tensor(loaded.encode(["one two three.", "four five."])), torch.tensor(vectors))
-    ours = simlte_st.SentenceTransformer(str(tmp_path / "model"), device="cpu")
-    assert isinstance(ours[1], TokenAttention)
-    assert torch.equal(ours[1].query.weight, pooling.query.weight)
+    loaded = check_round_trip(pooling, bert_path, tmp_path)
+    assert loaded.s_max == 64
+    assert torch.equal(loaded.query.weight, pooling.query.weight)
 
 
 @pytest.mark.parametrize("named", [False, True])

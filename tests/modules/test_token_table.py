@@ -86,9 +86,8 @@ def test_padding_and_prompts_are_ignored(tabled: SentenceTransformer) -> None:
     flat = flatten({"token_embeddings": torch.zeros(*features["input_ids"].shape, 4), **features})
     flat["input_ids"] = features["input_ids"][features["attention_mask"].bool()][None]
     flat["sentence_embedding"] = features["sentence_embedding"]
-    without = {
-        name: value for name, value in features.items() if name != "attention_mask"
-    }  # padding is a special token
+    # Padding is a special token.
+    without = {name: value for name, value in features.items() if name != "attention_mask"}
     assert "prompt_length" in prompted
     for other in (flat, without, prompted):
         torch.testing.assert_close(table(other)["sentence_embedding"], expected)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 import sys
-from html import unescape
+from html import escape, unescape
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 import simlte_st.page
 from simlte_st.data import Document
-from simlte_st.page.search_page import MAX_TEXT, highlight, hit_html, metadata_html
+from simlte_st.page.search_page import document_html, highlight, hit_html, metadata_html
 from simlte_st.search import Hit, Index
 
 SCRIPT = str(Path(simlte_st.page.__file__).with_name("__main__.py"))
@@ -63,6 +63,15 @@ def test_page_shows_the_hits_of_the_index(page: AppTest, folder: Path, documents
     page.number_input(key="threshold").set_value(1.0)
     assert "No document found" in search(page, query)[-1]
     assert any("Not in any document: quagga<" in html for html in search(page, f"{query} the quagga"))
+
+
+def test_page_reranks_with_the_given_model(folder: Path, encoder_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["page", json.dumps({"folder": str(folder), "rerank": str(encoder_path)})])
+    page, index = AppTest.from_file(SCRIPT, default_timeout=60).run(), Index.open(folder)
+    for rerank in (str(encoder_path), None):
+        search(page, "Ba bun bis.")
+        assert hits(page) == [hit.id for hit in index.search("Ba bun bis.", rerank=rerank)]
+        page.checkbox(key="rerank").uncheck()
 
 
 def test_page_is_refused_under_a_foreign_name(page: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,11 +186,21 @@ def test_metadata_is_escaped_and_shortened() -> None:
 
 
 def test_hit_shows_scores_metadata_and_passage() -> None:
-    hit = Hit("<id>", 1.0, 0.5, 2.0, "beginning", "The <passage>. " * 99, {"k": "<v>"}, (("The <passage>.", 0.25),))
+    hit = Hit("<id>", 1.0, 0.5, 2.0, "beginning", "The <passage>.", "", {"k": "<v>"}, (("The <passage>.", 0.25),))
     html = hit_html(hit, 3)
     for part in (">3<", "&lt;id&gt;", "cosine 0.500", "BM25 2.0", "k: &lt;v&gt;", "<mark>The &lt;passage&gt;.</mark>"):
         assert part in html
     assert "0.250</span> The &lt;passage&gt;." in html
     assert not any(part in html for part in ("beginning", "Shared words"))
-    assert len(html) < 3 * MAX_TEXT + 1000
     assert "cosine" not in hit_html(Hit("a", 1.0, None, None, "beginning"), 1)
+
+
+@pytest.mark.parametrize("end", ["\n", "\n\n", " "])
+def test_long_document_opens_at_the_passage(end: str) -> None:
+    lines = [f"Line <{number}>" for number in range(200)]
+    hit, text = Hit("a", 1.0, None, None, "", lines[150]), end.join(lines)
+    before, after = document_html(Document("a", text), hit).split("</details>")
+    assert f"characters before</summary>{escape(lines[0])}{end}" in before
+    assert f"<mark>{escape(lines[150])}</mark>" in after
+    assert f"{before.split('</summary>')[1]}{after}".count("Line") == 200
+    assert "details" not in document_html(Document("a", text), Hit("a", 1.0, None, None, "", lines[9]))

@@ -101,6 +101,15 @@ def test_titles() -> None:
     assert document_titles(corpus, columns) == ["One <b>", "Text 1", "Three"]
     assert document_titles(corpus, columns, "other")[0] == "x"
     assert len(document_titles(corpus, columns, "other")[2]) == 120
-    assert document_titles([Document("a", "\n\n The first line \nsecond")], []) == ["The first line"]
-    assert document_titles([Document("a", "Hello,\n\nwho knows the way?\nThanks")], []) == ["Hello, who knows the way?"]
-    assert document_titles([Document("a", "12\n34")], []) == ["12 34"]
+    titles = {
+        "\n\n The first line \nsecond": "The first line",
+        "Hello,\n\nwho knows the way?\nThanks": "Hello, who knows the way?", "12\n34": "12 34",
+        "- Feature: `x`\n- Date: 2024\n\n## Summary\n[a]: #a\n\n===\nAdd [a type](b.md).\n\n## Why\n": "Add a type.",
+        "- Feature: `x`\n\n# The **x** type\n\n## Summary\n```\n# code\n```\n": "The **x** type",
+        "Updated: May\n![](a.png)\n======\nTerms of Use\n======\n\nText.\n\nScope\n---\n": "Terms of Use",
+        "# Privacy\n\n# Scope\n": "Privacy",
+        "PEP: 8\nTitle: Style Guide\nAuthor: A\n  B\n\nText\n====\n": "Style Guide",
+        "From: a@b\nSubject: Re: floods\n\nHi": "Re: floods", "Rust: the book\nText.": "Rust: the book",
+        "* * *": "* * *",
+    }  # fmt: skip
+    assert {text: document_titles([Document("a", text)], [])[0] for text in titles} == titles

@@ -9,7 +9,7 @@ import pytest
 from reading_support import texts
 
 from simlte_st.errors import DataError
-from simlte_st.reading.documents import read_documents
+from simlte_st.reading.documents import Document, read_documents
 
 
 def test_folder_is_read_in_order_with_paths_as_ids(tmp_path: Path) -> None:
@@ -18,10 +18,14 @@ def test_folder_is_read_in_order_with_paths_as_ids(tmp_path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"text of {name}", encoding="utf-8")
     os.symlink(tmp_path, tmp_path / "loop")
-    reader = read_documents(tmp_path)
-    assert [(document.id, document.text) for document in reader] == [
-        (name, f"text of {name}") for name in ("a/b/c.TXT", "a/z.md", "b.txt", "é.txt")
+    reader = read_documents(tmp_path, metadata=True, label_column="folder")
+    files = {"a/b/c.TXT": ("a/b", "c"), "a/z.md": ("a", "z"), "b.txt": (None, "b"), "é.txt": (None, "é")}
+    assert list(reader) == [
+        Document(name, f"text of {name}", folder, metadata={"folder": folder, "file": file})
+        for name, (folder, file) in files.items()
     ]
+    with pytest.raises(DataError, match="no column 'kind'"):
+        list(read_documents(tmp_path, label_column="kind"))
     assert reader.report.ignored == {"hidden": 2, "no suffix": 1, "linked folder": 1, ".xls": 1}
     assert reader.report.skipped == {}
 

@@ -130,7 +130,8 @@ def test_hive_folders_are_columns(tmp_path: Path) -> None:
     found = [(one.text, one.metadata) for one in read_documents(sources, metadata=True)]
     assert [one.label for one in read_documents(sources, label_column="year")] == ["2020", "1999", "2020"]
     own = {"year": "2020", "city": "New York"}
-    assert found == [("One.", own), ("Two.", {**own, "year": 1999}), ("Three.", own)]
+    file = {"folder": "year=2020/city=New%20York", "file": "a"}
+    assert found == [("One.", own), ("Two.", {**own, "year": 1999}), ("Three.", {**file, **own})]
 
 
 def make_frame(library: str, rows: dict[str, list[Any]]) -> Any:
@@ -173,8 +174,9 @@ def test_odd_data_frames() -> None:
     reader = read_documents(odd)
     assert [(document.id, document.text) for document in reader] == [("0", "a"), ("2", "c")]
     assert reader.report.text_column == "0"
-    with pytest.raises(DataError, match=r"the DataFrame cannot be read: .*'int'"):
-        texts(pandas.DataFrame({"text": ["a", 3, "c"]}))
+    reader = read_documents(pandas.DataFrame({"text": ["a", 3, "c"], "id": [3.0, "x", pandas.NaT]}))
+    assert [(document.id, document.text) for document in reader] == [("3", "a"), ("2", "c")]
+    assert (reader.report.skipped, reader.report.repaired) == ({"not a string": 1}, {"missing id": 1})
     nullable = pandas.DataFrame({"text": ["a", "b"], "class": pandas.array([1, None], dtype="Int64")})
     reader = read_documents(nullable, label_column="class")
     assert [document.label for document in reader] == ["1", None]
@@ -183,6 +185,79 @@ def test_odd_data_frames() -> None:
     polars = pytest.importorskip("polars")
     with pytest.raises(DataError, match=r"for a LazyFrame, call collect"):
         read_documents(polars.DataFrame({"text": ["a"]}).lazy())
+
+
+MIXED: list[list[Any]] = [
+    [12, "14a"], [10**30, 1], [True, 1], [1j, None], [b"a", "b"], [{"a": 1}, {"a": "x"}],
+    [datetime.date(2020, 1, 1), datetime.datetime(2020, 1, 1, 9)],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("values", MIXED, ids=str)
+def test_mixed_columns_keep_their_values(values: list[Any]) -> None:
+    frame = pandas.DataFrame({"body": ["a", "b"], "side": pandas.Series(values, dtype=object)})
+    polars = pytest.importorskip("polars")
+    column = polars.Series(values, dtype=polars.Int128 if values[0] == 10**30 else polars.Object)
+    for source in (frame, polars.DataFrame({"body": ["a", "b"], "side": column})):
+        assert texts(source) == ["a", "b"]
+        assert [document.metadata["side"] for document in read_documents(source, metadata=True)] == values  # type: ignore
+
+
+def test_pandas_periods_are_as_pandas_writes_them(tmp_path: Path) -> None:
+    columns = {
+        "month": pandas.Series(pandas.PeriodIndex(["2020-01", None], freq="M")),
+        "quarter": pandas.Series(pandas.PeriodIndex(["2020Q1", "2021Q4"], freq="Q")),
+    }
+    rows = [{"month": "2020-01", "quarter": "2020Q1"}, {"month": None, "quarter": "2021Q4"}]
+    frame = pandas.DataFrame({"text": ["a", "b"], **columns})
+    pq.write_table(table := pa.Table.from_pandas(frame), tmp_path / "rows.parquet")
+    arrays = [getattr(column.combine_chunks(), "storage", column) for column in table.columns]
+    settings = [{"ARROW:extension:metadata": f'{{"freq": "{value}"}}'} for value in ("M", "Q-DEC")]
+    fields = [pa.field(name, pa.int64(), metadata=value) for name, value in zip(columns, settings, strict=True)]
+    unregistered = pa.table(arrays, pa.schema([pa.field("text", arrays[0].type), *fields]))  # if pandas is not imported
+    for source in (frame, table, tmp_path / "rows.parquet", unregistered):
+        assert [document.metadata for document in read_documents(source, metadata=True)] == rows
+    for side in (columns["quarter"].astype("category"), pandas.Series([pandas.Period("2020Q1", "Q"), "2021Q4"])):
+        read = read_documents(frame.assign(side=side), metadata=True)
+        assert [document.metadata["side"] for document in read] == ["2020Q1", "2021Q4"]  # type: ignore
+
+
+LATIN = pa.Array.from_buffers(pa.string(), 2, pa.array([b"Lyon", b"Orl\xe9ans"]).buffers())
+DAYS = pa.array([0, 2932897], pa.int32()).view(pa.date32())
+NAMES, FIRST = ["Lyon", "Orl\ufffdans"], datetime.date(1970, 1, 1)
+TEXT, VALUE = "invalid characters removed or replaced", "value not usable"
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "repaired"),
+    [
+        (LATIN, NAMES, {TEXT: 1}),
+        (LATIN.dictionary_encode(), NAMES, {TEXT: 1}),
+        (pa.ListArray.from_arrays([0, 1, 2], LATIN), [[name] for name in NAMES], {TEXT: 1}),
+        (DAYS, [FIRST, None], {VALUE: 1}),
+        (pa.array([0, 2**62]).view(pa.timestamp("us")), [datetime.datetime(1970, 1, 1), None], {VALUE: 1}),
+        (pa.array([0, 2**62]).view(pa.duration("s")), [datetime.timedelta(0), None], {VALUE: 1}),
+        (pa.array([0, 1]).view(pa.timestamp("us", "Mars/Crater")), [None, None], {VALUE: 2}),
+        (
+            pa.StructArray.from_arrays([LATIN, DAYS], ["town", "day"]),
+            [{"town": "Lyon", "day": FIRST}, {"town": "Orl\ufffdans", "day": None}],
+            {TEXT: 1, VALUE: 1},
+        ),
+    ],
+    ids=lambda value: str(getattr(value, "type", "")),
+)  # fmt: skip
+def test_values_that_python_cannot_hold_are_counted(column: Any, values: list[Any], repaired: dict[str, int]) -> None:
+    reader = read_documents(pa.table({"text": ["a", "b"], "side": column}), metadata=True)
+    assert [(document.text, document.metadata["side"]) for document in reader] == [*zip("ab", values, strict=True)]  # type: ignore
+    assert reader.report.repaired == repaired
+    assert "1: side" in next(iter(reader.report.examples.values()))[-1]
+
+
+def test_texts_and_ids_that_are_no_utf8_are_mended(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"text": LATIN, "id": LATIN}), tmp_path / "rows.parquet")
+    reader = read_documents(tmp_path / "rows.parquet", label_column="id")
+    assert [(document.id, document.text, document.label) for document in reader] == [(name,) * 3 for name in NAMES]
+    assert reader.report.repaired == {TEXT: 1}
 
 
 COLUMNS = {

@@ -64,6 +64,16 @@ def test_passages_are_whole_sentences_within_the_length(
     assert [row["part"] for row in parted._store.rows("id = 'd4'", ["part"]).to_pylist()] == [0]
 
 
+def test_integers_become_floats_where_fractions_follow(index: Index, documents: list[str]) -> None:
+    index.add([Document("late", documents[20], metadata={"year": 2020.5})])
+    assert index.table(["year"])["year"].to_pylist() == [*map(float, range(2000, 2010)), 2020.5]
+    assert [hit.id for hit in index.search(documents[20], where="year > 2009 AND year < 1e9")] == ["late"]
+    assert index.columns == ["kind", "year"]
+    index.add([Document("huge", documents[21], metadata={"number": 2**53 + 1})])
+    report = index.add([Document("later", documents[22], metadata={"number": 0.5})])
+    assert (report.misfits, index.table(["number"], ["huge"])["number"].to_pylist()) == ({"number": 1}, [2**53 + 1])
+
+
 def test_odd_ids(index: Index, documents: list[str]) -> None:
     for name in ("it's", 'a\\b/"c"', "../über/文.txt", "'; DROP TABLE documents; --", "%_", "a\nb"):
         index.add([Document(name, documents[20])])

@@ -29,8 +29,9 @@ def test_query_documents_are_ids_files_or_texts(
     file = tmp_path / "seed.txt"
     file.write_text(corpus[3].text)
     for query in (file, str(file), corpus[3].text):
-        hits = parted.link(query, mode="dense")
-        assert [hit.id for hit in hits] == [hit.id for hit in by_id], "the same text is no hit either"
+        same, *hits = parted.link(query, mode="dense")
+        assert (same.id, same.identical) == ("d3", True)
+        assert [(hit.id, hit.identical) for hit in hits] == [(hit.id, False) for hit in by_id]
         np.testing.assert_allclose([hit.cosine for hit in hits], [hit.cosine for hit in by_id], atol=1e-5)
     assert encoded == [], "a text that the index has is not encoded again"
     longer = f"{corpus[3].text} Bis bun."
@@ -46,13 +47,13 @@ def test_link_each_queries_each_document_separately(
     parted: Index, corpus: list[Document], encoded: list[str], mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(searcher, "_BATCH", 4)
-    new = [Document("d1", corpus[0].text[:60]), Document("same", corpus[3].text)]
-    known = [Document(f"seed {one.id}", one.text) for one in corpus[:4]]
+    new = [Document("d9", corpus[0].text[:60]), Document("same", corpus[3].text)]
+    known = [Document(one.id, one.text) for one in corpus[:4]]
     options = {"top_k": 4, "mode": mode, "where": "year < 2008"}
     found = list(parted.link_each(iter([*known, *new]), **options))
     assert [seed for seed, _ in found] == [one.id for one in (*known, *new)]
     assert encoded == ([] if mode == "text" else [new[0].text]), "texts that the index has are not encoded again"
-    for seed, (_, hits) in zip([f"d{number}" for number in range(4)] + [new[0].text, "d3"], found, strict=True):
+    for seed, (_, hits) in zip(["d0", "d1", "d2", "d3", new[0].text, corpus[3].text], found, strict=True):
         alone = parted.link(seed, **options)  # type: ignore[arg-type]
         assert [(hit.id, hit.passage, hit.metadata) for hit in hits] == [
             (hit.id, hit.passage, hit.metadata) for hit in alone
@@ -63,7 +64,11 @@ def test_link_each_queries_each_document_separately(
             )
 
 
-@pytest.mark.parametrize("seed", ["d33", "nowhere.txt", "", "  "])
+@pytest.mark.parametrize("seed", ["nowhere.txt", "", "  ", "Terms, of Servic.md: a/terms of service.md", "d33: d3"])
 def test_mistyped_query_document_is_an_error(index: Index, seed: str) -> None:
-    with pytest.raises(DataError, match="neither an id"):
+    index.add([Document("a/terms of service.md", "Ba bun.")])
+    seed, _, near = seed.partition(": ")
+    with pytest.raises(
+        DataError, match=f"neither an id.* like it: '{near}'" if near else "neither an id.*several words"
+    ):
         index.link(["d1", seed])

@@ -50,7 +50,12 @@ def untyped(*values: str) -> list[Any]:
         ([True, 1], "string", ["true", "1"]),
         (untyped("01234", "2"), "string", ["01234", "2"]),
         (untyped("1_000", "nan", "inf", "1e5"), "string", ["1_000", "nan", "inf", "1e5"]),
+        (untyped("10.0", "2"), "double", [10.0, 2.0]),
+        ([10.0, math.nan, 2**53 + 1], "int64", [10, None, 2**53 + 1]),
         ([Decimal("10.50"), Decimal("3")], "double", [10.5, 3.0]),
+        ([Decimal(2**53 + 1), Decimal("1E+3"), Decimal(-2)], "int64", [2**53 + 1, 1000, -2]),
+        ([Decimal("-9007199254740993.00"), Decimal("1.00")], "int64", [-(2**53) - 1, 1]),
+        ([Decimal("9007199254740993.5"), Decimal("NaN"), 7], "string", ["9007199254740993.5", None, "7"]),
         ([UUID(int=7)], "string", ["00000000-0000-0000-0000-000000000007"]),
         (
             [np.datetime64("2020-01-02T03:04", "ns"), np.datetime64("NaT")],
@@ -86,6 +91,9 @@ def test_values_of_another_type_are_dropped_and_counted() -> None:
     assert metadata.learn(documents) == []
     assert [metadata.values(one)["c"] for one in documents] == [None, None, None, 2017, 2018, None, None]
     assert metadata.misfits == {"c": 5}
+    assert metadata.fractional == ["c"]
+    metadata.learn([*documents, Document("x", "ba", metadata={"c": 2**53 + 1})])
+    assert metadata.fractional == []
 
 
 @pytest.mark.parametrize(
@@ -136,6 +144,7 @@ SCHEMA = pa.schema(
         "वर्ष": pa.int64(),
         "share": pa.float64(),
         "read": pa.bool_(),
+        "Kind": pa.date32(),
     }
 )
 ROWS = {
@@ -147,6 +156,7 @@ ROWS = {
     "वर्ष": [2000, 2001, 2002, 2003],
     "share": [0.5, 1.0, 2.5, 1e300],
     "read": [True, False, None, True],
+    "Kind": [date(2020, 1, 1), date(2021, 1, 1), None, None],
 }
 
 
@@ -192,6 +202,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Any:
         ("वर्ष > -.5 AND वर्ष / 2 > 1000.5", "cd"),
         ("वर्ष < 9223372036854775808 AND वर्ष > -99999999999999999999 AND वर्ष < 1e400", "abcd"),
         ("वर्ष <= 2001 AND 2000 < वर्ष", "b"),
+        ("Kind >= '2020-06-01' AND kind = 'x'", "b"),
         ("share > 1 AND share IN (1, 2.5) AND share < 99999999999999999999", "c"),
     ],
 )
@@ -202,7 +213,7 @@ def test_filters_compare_literals_by_value(table: Any, where: str, found: str) -
 
 def test_invalid_dates_are_refused() -> None:
     for where in ("day = 'yesterday'", "made > '10:30'", "day < ''", "day = '2024-13-01'"):
-        with pytest.raises(ConfigurationError, match="is not a"):
+        with pytest.raises(ConfigurationError, match=r"compares .* with .*: write a "):
             typed_literals(where, SCHEMA)
 
 

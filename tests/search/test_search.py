@@ -7,7 +7,8 @@ from sentence_transformers import SentenceTransformer
 from simlte_st.data import Document
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.search import Index
-from simlte_st.search.hits import VECTORS, fused_scores, shorten
+from simlte_st.search.hits import ENCODER_VECTORS, fused_scores, shorten
+from simlte_st.search.passages import PASSAGE
 from simlte_st.search.words import MAX_QUERY_WORDS, WordCounts
 from simlte_st.words.sentences import segment_document
 
@@ -23,7 +24,7 @@ def test_dense_search_ranks_by_cosine(index: Index, corpus: list[Document], mode
     assert hits[0].metadata == corpus[order[0]].metadata
     whole_words = texts[order[0]][:301].rpartition(" ")[0]
     assert hits[0].beginning == f"{whole_words} …"
-    assert (hits[0].bm25, hits[0].passage, hits[0].words) == (None, None, ())
+    assert (hits[0].bm25, hits[0].words) == (None, ())
 
 
 def test_text_search_ranks_by_bm25(index: Index) -> None:
@@ -42,7 +43,7 @@ def test_hybrid_search_adds_standardised_scores(index: Index, corpus: list[Docum
     dense, text = ({hit.id: hit.score for hit in index.search(query, mode=mode)} for mode in ("dense", "text"))  # type: ignore[arg-type]
     assert len(dense) == 10
     cosines, words = np.array([*dense.values()]), np.array([text.get(name, 0.0) for name in dense])
-    scores = (words - words.mean()) / words.std() + VECTORS * (cosines - cosines.mean()) / cosines.std()
+    scores = (words - words.mean()) / words.std() + ENCODER_VECTORS * (cosines - cosines.mean()) / cosines.std()
     hits = index.search(query)
     assert {hit.id: pytest.approx(hit.score, abs=1e-4) for hit in hits} == dict(zip(dense, scores, strict=True))
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
@@ -87,7 +88,10 @@ def test_threshold_returns_all_hits_above_it(parted: Index, corpus: list[Documen
     assert len(parted.search("Ba bun bis.", threshold=-1)) == 10
 
 
-def test_best_passage_scores_the_document(parted: Index, model: SentenceTransformer, corpus: list[Document]) -> None:
+def test_best_passage_scores_the_document(
+    parted: Index, model: SentenceTransformer, corpus: list[Document], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("simlte_st.search.passages.PASSAGE", 10_000)
     rows = parted._store.rows("part > 0", ["id", "part", "passage"]).to_pylist()
     passage = next(row["passage"] for row in rows if row["id"] == "d7" and row["part"] == 2)
     hit = parted.search(passage, top_k=1, mode="dense")[0]
@@ -104,6 +108,18 @@ def test_best_passage_scores_the_document(parted: Index, model: SentenceTransfor
         }
         assert hit.passage == max(cosines, key=cosines.__getitem__)
         assert hit.cosine == pytest.approx(max(cosines.values()), abs=1e-5)
+
+
+def test_hit_shows_the_passage_with_the_words(index: Index) -> None:
+    filler = "İstanbul ba bun bis. " + "Bis stringent bun bis, ba bun bis bun. " * 30
+    parts = ["The quagga grazes.", "Die UNIVERSITÄTEN schließen.", "- C++ or node.js", "今天天气很好。", filler.strip()]
+    queries = ["how quaggas grazed string", "universitäten", "c++ and node.js", "天气很好", "nothing like it"]
+    index.add([Document("long", "".join(f"{filler}\n\n{part}\n\n" for part in parts))])
+    for query, part in zip(queries, parts, strict=True):
+        hit = next(hit for hit in index.search(query, top_k=11) if hit.id == "long")
+        assert hit.passage.startswith(part[:18])
+        assert hit.passage in index.documents(["long"])[0].text
+        assert len(hit.passage) <= PASSAGE
 
 
 def test_explain(index: Index, model: SentenceTransformer, corpus: list[Document]) -> None:

@@ -77,9 +77,7 @@ def test_trained_model_is_kept_if_it_helped_or_on_request(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["asked", "helped", "unmeasured"]
 
 
-def test_probe_column_affects_only_the_verdict(
-    encoder_path: Path, labelled: list[dict[str, str]], tmp_path: Path
-) -> None:
+def test_probe_affects_only_the_verdict(encoder_path: Path, labelled: list[dict[str, str]], tmp_path: Path) -> None:
     for name, column in (("without", None), ("with", "folder")):
         train(labelled, tmp_path / name, base=encoder_path, probe=column, keep="trained", **OPTIONS)
     assert_same_bytes(tmp_path / "without", tmp_path / "with")

@@ -92,9 +92,8 @@ def test_eager_attention_is_not_saved_with_the_model(
     documents: list[str], encoder_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[bool] = []
-    monkeypatch.setattr(
-        callbacks.DivergenceCallback, "on_save", lambda self, *_, **__: seen.append(is_fused(get_encoder(self.model)))
-    )
+    note = lambda self, *_, **__: seen.append(is_fused(get_encoder(self.model)))  # noqa: E731
+    monkeypatch.setattr(callbacks.DivergenceCallback, "on_save", note)
     options: dict[str, Any] = {"max_steps": 2, "bf16": True, "max_length": "base", "progress": False}
     simlte_st.train(documents, tmp_path / "m", base=str(encoder_path), **options)
     assert seen == [False]

@@ -33,11 +33,9 @@ def held_out(documents: list[Document], seed: int = 0) -> set[str]:
     return found[0]
 
 
-@pytest.mark.parametrize(
-    ("number", "least", "most"), [(2000, 150, 250), (600, 100, 100), (400, 90, 100), (120, 20, 55)]
-)
-def test_held_out_share_is_larger_for_few_documents(number: int, least: int, most: int) -> None:
-    assert least <= len(held_out(CORPUS[:number])) <= most
+@pytest.mark.parametrize(("number", "low", "high"), [(2000, 150, 250), (600, 100, 100), (400, 90, 100), (120, 20, 55)])
+def test_held_out_share_is_larger_for_few_documents(number: int, low: int, high: int) -> None:
+    assert low <= len(held_out(CORPUS[:number])) <= high
     assert held_out(CORPUS[:number], seed=1) != held_out(CORPUS[:number], seed=2)
 
 

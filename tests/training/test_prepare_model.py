@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AutoConfig, AutoModel, AutoTokenizer, ModernBertConfig, ModernBertForMaskedLM
+from chunk_mean_support import FAMILIES, make_config
+from transformers import AutoModel, AutoTokenizer, ModernBertForMaskedLM
 
 from simlte_st import train
 from simlte_st.losses.masked_language_model import make_mlm_head
@@ -58,16 +59,12 @@ def test_short_base_becomes_chunk_mean_with_its_head(bert_path: Path, folder: Pa
 def test_positions_beyond_the_tokenizer_limit_are_used(
     bert_path: Path, long: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    config = ModernBertConfig(
-        vocab_size=140, pad_token_id=0, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
-        intermediate_size=48, max_position_embeddings=512, global_attn_every_n_layers=2, local_attention=16,
-    )  # fmt: skip
+    config = make_config("modernbert", 140, max_position_embeddings=512)
     ModernBertForMaskedLM(config).save_pretrained(tmp_path / "base")
     AutoTokenizer.from_pretrained(bert_path).save_pretrained(tmp_path / "base")  # 64 tokens
     with caplog.at_level("INFO", "simlte_st"):
-        result = train(
-            long, tmp_path / "m", base=tmp_path / "base", preset="docsplit-longformer", max_length=400, **SHORT
-        )
+        options: dict[str, Any] = {"base": tmp_path / "base", "preset": "docsplit-longformer", "max_length": 400}
+        result = train(long, tmp_path / "m", **options, **SHORT)
     assert re.search("raised from 64 to 400", caplog.text)
     assert result.truncation.cut_texts == 0, "documents of 324 tokens"
     model = result.load(device="cpu")
@@ -83,18 +80,14 @@ def test_shorter_max_length_does_not_convert_the_base(bert_path: Path, folder: P
     assert base.model.max_seq_length == 64
 
 
-SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
-DROPOUT = {"hidden_dropout_prob": 0.2, "attention_probs_dropout_prob": 0.2}
+DROPOUTS = {"distilbert": ["dropout", "attention_dropout"]}
+DROPOUTS["modernbert"] = ["embedding_dropout", "mlp_dropout", "attention_dropout"]
 KINDS: dict[str, dict[str, Any]] = {
-    "bert": {**SIZES, **DROPOUT},
-    "roberta": {**SIZES, **DROPOUT, "max_position_embeddings": 66},
-    "longformer": {**SIZES, **DROPOUT, "max_position_embeddings": 66, "attention_window": 8},
-    "mpnet": {**SIZES, **DROPOUT, "max_position_embeddings": 66},
-    "electra": {**SIZES, **DROPOUT},
-    "distilbert": {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 48, "dropout": 0.2, "attention_dropout": 0.2},
-    "modernbert": {**SIZES, "embedding_dropout": 0.2, "mlp_dropout": 0.2, "attention_dropout": 0.2},
+    kind: {**sizes, **dict.fromkeys(DROPOUTS.get(kind, ["hidden_dropout_prob", "attention_probs_dropout_prob"]), 0.2)}
+    for kind, sizes in {**FAMILIES, "longformer": {**FAMILIES["roberta"], "attention_window": 8}}.items()
 }
 """Dropout of 0.2 everywhere, in the hidden states and in attention."""
+HIDDEN = {"hidden_dropout_prob", "dropout", "embedding_dropout", "mlp_dropout"}
 
 
 @pytest.mark.parametrize("only_attention", [False, True], ids=["all", "attention"])
@@ -103,11 +96,10 @@ KINDS: dict[str, dict[str, Any]] = {
     [(kind, "eager") for kind in KINDS] + [(kind, "sdpa") for kind in KINDS if kind not in ("longformer", "mpnet")],
 )
 def test_set_dropout(kind: str, attention: str, only_attention: bool) -> None:
-    settings = {"max_position_embeddings": 64, **KINDS[kind], "vocab_size": 60, "pad_token_id": 0}
+    settings = KINDS[kind]
     if only_attention:  # which a model may keep as a number, not as a module
-        others = {"hidden_dropout_prob", "dropout", "embedding_dropout", "mlp_dropout"}
-        settings |= dict.fromkeys(others & settings.keys(), 0.0)
-    model = AutoModel.from_config(AutoConfig.for_model(kind, **settings), attn_implementation=attention).train()
+        settings = settings | dict.fromkeys(HIDDEN & settings.keys(), 0.0)
+    model = AutoModel.from_config(make_config(kind, 60, **settings), attn_implementation=attention).train()
     ids = torch.randint(5, 60, (2, 16))
 
     def run() -> torch.Tensor:
@@ -126,11 +118,10 @@ def test_set_dropout(kind: str, attention: str, only_attention: bool) -> None:
 # ModernBERT uses one number for attention dropout and for a hidden dropout, which stays.
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("longformer", "modernbert")])
 def test_set_attention_dropout_keeps_hidden_dropout(kind: str) -> None:
-    settings = {"max_position_embeddings": 64, **KINDS[kind], "vocab_size": 60, "pad_token_id": 0}
-    others = {"hidden_dropout_prob", "dropout", "embedding_dropout", "mlp_dropout"} & settings.keys()
     ids = torch.randint(5, 60, (2, 16))
     for hidden_dropout, steady in ((0.0, True), (0.2, False)):
-        config = AutoConfig.for_model(kind, **{**settings, **dict.fromkeys(others, hidden_dropout)})
+        settings = KINDS[kind] | dict.fromkeys(HIDDEN & KINDS[kind].keys(), hidden_dropout)
+        config = make_config(kind, 60, **settings)
         model = AutoModel.from_config(config, attn_implementation="eager").train()
         set_attention_dropout(model, 0.0)
         assert torch.equal(model(input_ids=ids)[0], model(input_ids=ids)[0]) is steady

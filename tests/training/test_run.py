@@ -97,9 +97,7 @@ def test_saved_settings_do_not_depend_on_the_process() -> None:
     assert to_setting([Path(__file__), Path("b")]) == [__file__, "b"], "which files they were is compared on resume"
 
 
-def opened(
-    output: Path, settings: dict[str, Any] | None = None, *, resume: bool = False, overwrite: bool = False
-) -> RunFolder:
+def opened(output: Path, settings: Any = None, *, resume: bool = False, overwrite: bool = False) -> RunFolder:
     folder = RunFolder(output, resume=resume)
     folder.open(settings or {"seed": 0}, overwrite=overwrite)
     return folder
@@ -141,10 +139,9 @@ def test_foreign_files_are_never_removed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_active_run_is_not_disturbed(tmp_path: Path, overwrite: bool) -> None:
     folder = opened(tmp_path / "m")
-    with pytest.raises(ConfigurationError, match="is already working"):
-        opened(tmp_path / "m", overwrite=overwrite)
-    with pytest.raises(ConfigurationError, match="is already working"):
-        opened(tmp_path / "m", resume=True)
+    for options in ({"overwrite": overwrite}, {"resume": True}):
+        with pytest.raises(ConfigurationError, match="is already working"):
+            opened(tmp_path / "m", **options)
     folder.release()
     opened(tmp_path / "m", resume=True).close()
 

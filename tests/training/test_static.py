@@ -91,7 +91,9 @@ def test_stock_libraries_load_the_trained_model(
     without = train(documents, tmp_path / "without", base=static_path, lsa=0, **OPTIONS)
     assert without.lsa is None
     append_lsa(tmp_path / "m", documents, tmp_path / "appended")
-    train(documents, tmp_path / "again", base=tmp_path / "m", **OPTIONS)
+    again = train(documents, tmp_path / "again", base=tmp_path / "m", **OPTIONS).load(device="cpu")
+    assert [type(module).__name__ for module in again] == ["StaticEmbedding", "Normalize"]
+    assert again.get_embedding_dimension() == 32, "and not longer by each analysis"
     assert caplog.text.count(" has a latent semantic analysis and keeps it") == 2, "not for the models above"
     assert np.abs(vectors(tmp_path / "m") - vectors(tmp_path / "without")).max() > 1e-2
     texts = [*documents, " ".join(documents)]
@@ -115,13 +117,6 @@ np.save(sys.argv[3], vectors)
     done = subprocess.run([sys.executable, "-c", code, *places], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     np.testing.assert_allclose(np.load(places[2]), result.load(device="cpu").encode(texts), atol=1e-5)
-
-
-def test_model_with_lsa_can_be_trained_again(static_path: Path, documents: list[str], tmp_path: Path) -> None:
-    train(documents, tmp_path / "m", base=static_path, **OPTIONS)
-    again = train(documents[:30], tmp_path / "again", base=tmp_path / "m", **OPTIONS).load(device="cpu")
-    assert [type(module).__name__ for module in again] == ["StaticEmbedding", "Normalize"]
-    assert again.get_embedding_dimension() == 32, "and not longer by each analysis"
 
 
 def test_encoder_is_distilled_once_before_training(
@@ -203,29 +198,20 @@ def test_token_counts_match_the_texts(static_model: SentenceTransformer, documen
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
+    ("name", "value", "said"),
     [
-        ("dropout", 0.1), ("pooling", "cls"), ("max_view_length", 64), ("max_length", 4096), ("mlm_weight", 0.1),
+        ("dropout", 0.1, ""), ("pooling", "cls", ""), ("max_view_length", 64, ""), ("max_length", 4096, ""),
+        ("mlm_weight", 0.1, ""), ("preset", "docsplit-tuned", "docsplit-static"), ("static", False, "static=False"),
     ],
 )  # fmt: skip
-def test_inapplicable_options_are_refused(
-    name: str, value: Any, static_path: Path, documents: list[str], tmp_path: Path
-) -> None:
-    with pytest.raises(ConfigurationError, match=f"{name}=.*static model"):
-        train(documents, tmp_path / "m", base=static_path, **{**OPTIONS, name: value})
+def test_inapplicable_options_are_refused(name: str, value: Any, said: str, static_path: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=said or f"{name}=.*static model"):
+        train(["Ba. Bo."] * 3, tmp_path / "m", base=static_path, **{**OPTIONS, name: value})
     assert not (tmp_path / "m.run").exists()
-
-
-def test_contradicting_presets_and_options_are_refused(static_path: Path, documents: list[str], tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="docsplit-static"):
-        train(documents, tmp_path / "m", base=static_path, preset="docsplit-tuned", **OPTIONS)
-    with pytest.raises(ConfigurationError, match="static=False"):
-        train(documents, tmp_path / "m", base=static_path, static=False, **OPTIONS)
 
 
 def test_train_on_a_stream(static_path: Path, documents: list[str], tmp_path: Path) -> None:
     stream = read_documents(Dataset.from_dict({"text": documents}).to_iterable_dataset(num_shards=4), stream=True)
     result = train(stream, tmp_path / "m", base=static_path, **OPTIONS)
-    assert result.static
-    assert result.lsa is None
+    assert (result.static, result.lsa) == (True, None)
     assert np.abs(vectors(static_path) - vectors(tmp_path / "m")).max() > 1e-2

@@ -45,13 +45,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_resumed_run_continues_the_stream_to_the_same_bytes(
     bert_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source, drawn = write(tmp_path / "files"), []
-    draw = views_corpus.draw_views
-    monkeypatch.setattr(
-        views_corpus,
-        "draw_views",
-        lambda document, *args, **kw: drawn.append(document.id) or draw(document, *args, **kw),
-    )
+    source, draw, drawn = write(tmp_path / "files"), views_corpus.draw_views, []
+    monkeypatch.setattr(views_corpus, "draw_views", lambda one, *a, **o: drawn.append(one.id) or draw(one, *a, **o))
     fill, filled = views_corpus.DocumentStream._fill, []
     monkeypatch.setattr(views_corpus.DocumentStream, "_fill", lambda *place: filled.append(place[1]) or fill(*place))
     whole = train(read_documents(source, stream=True), tmp_path / "whole", base=bert_path, **OPTIONS)
@@ -69,9 +64,8 @@ def test_resumed_run_continues_the_stream_to_the_same_bytes(
     assert not held_out & set(drawn)
     drawn.clear()
     # Each worker reads for itself and counts its documents.
-    result = train(
-        read_documents(source, stream=True), tmp_path / "m", base=bert_path, resume=True, workers=2, **OPTIONS
-    )
+    stream, options = read_documents(source, stream=True), {**OPTIONS, "resume": True, "workers": 2}
+    result = train(stream, tmp_path / "m", base=bert_path, **options)
     assert_same_bytes(tmp_path / "whole", tmp_path / "m")
     assert result.corpus == whole.corpus
     assert re.search(r"\d\d documents: 16 steps", (tmp_path / "m" / "README.md").read_text())

@@ -111,9 +111,7 @@ def test_same_seed_gives_the_same_bytes(encoder_path: Path, documents: list[str]
     assert (tmp_path / "a" / "model.safetensors").read_bytes() != (tmp_path / "c" / "model.safetensors").read_bytes()
 
 
-def test_preset_follows_from_the_base(
-    encoder_path: Path, bert_path: Path, documents: list[str], tmp_path: Path
-) -> None:
+def test_preset_follows_the_base(encoder_path: Path, bert_path: Path, documents: list[str], tmp_path: Path) -> None:
     short: dict[str, Any] = {"max_steps": 1, "held_out": 0.0, "max_length": "base", "progress": False}
     raw = train(documents, tmp_path / "raw", base=bert_path, **short)
     assert (raw.preset.pooling, raw.preset.batch_size, raw.preset.mlm_weight) == ("cls", 36, 0.1)

@@ -24,13 +24,8 @@ from simlte_st.views.corpus import DocumentStream, StreamedViews, from_rows, sha
 from simlte_st.views.views import DocSplit, InverseCloze, draw_views
 from simlte_st.words.sentences import PunktSegmenter, segment_document
 
-TEXTS = [
-    "One two. Three four five.\n\nSix.",
-    "Halved sentence",
-    "Word",
-    "Red fox. Blue cat. Old dog. New cow.",
-    "漢字。漢字。",
-]
+TEXTS = ["One two. Three four five.\n\nSix.", "Halved sentence", "Word", "Red fox. Blue cat. Old dog. New cow."]
+TEXTS += ["漢字。漢字。"]
 DOCUMENTS = [Document(f"d{number}", text) for number, text in enumerate(TEXTS)]
 
 
@@ -49,13 +44,8 @@ def test_corpus_round_trip(tmp_path: Path) -> None:
     assert list(from_rows(corpus[:])) == usable
     assert corpus.column_names == ["id", "sentences", "paragraphs", "tokens"]
     sizes = [sum(document.tokens) for document in usable]
-    assert report.to_dict() == {
-        "documents": 4,
-        "sentences": 3 + 1 + 4 + 2,
-        "tokens": sum(sizes),
-        "longest": max(sizes),
-        "left_out": {"too short for two views": 1},
-    }
+    counts = {"documents": 4, "sentences": 3 + 1 + 4 + 2, "tokens": sum(sizes), "longest": max(sizes)}
+    assert report.to_dict() == {**counts, "left_out": {"too short for two views": 1}}
     assert json.loads((tmp_path / "corpus.json").read_text()) == report.to_dict()
     assert names(tmp_path) == {"corpus.arrow", "corpus.json", "punkt.json"}
 

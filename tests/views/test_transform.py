@@ -24,32 +24,30 @@ from simlte_st.views.transform import DocSplitTransform, EpochClock, docsplit_ex
 from simlte_st.views.views import DocSplit, InverseCloze, View, ViewPair, draw_views
 from simlte_st.words.sentences import PunktSegmenter, segment_document, tokenizer_counter
 
-BATCH = 8
+BATCH, PUNKT = 8, PunktSegmenter()
+Train = Callable[..., Recording]
 
 
 def expected_pairs(
     documents: list[str], model: SentenceTransformer, epoch: int, seed: int = 0, view: View | None = None
 ) -> list[ViewPair]:
     count = tokenizer_counter(model.tokenizer)
-    segmented = [
-        segment_document(Document(str(number), text), PunktSegmenter(), count) for number, text in enumerate(documents)
-    ]
-    pairs = [
-        draw_views(document, view or DocSplit(), seed=seed, epoch=epoch, budget=view_budget(model))
-        for document in segmented
-    ]
+    rows = [Document(str(number), text) for number, text in enumerate(documents)]
+    options: dict[str, Any] = {"seed": seed, "epoch": epoch, "budget": view_budget(model)}
+    pairs = [draw_views(segment_document(row, PUNKT, count), view or DocSplit(), **options) for row in rows]
     return [pair for pair in pairs if pair]
 
 
-def as_ids(pairs: list[ViewPair], model: SentenceTransformer) -> set[tuple[Ids, Ids]]:
-    def ids(text: str) -> Ids:
-        return tuple(model.tokenizer(text, truncation=True, max_length=model.max_seq_length)["input_ids"])
+def ids_of(text: str, model: SentenceTransformer) -> Ids:
+    return tuple(model.tokenizer(text, truncation=True, max_length=model.max_seq_length)["input_ids"])
 
-    return {(ids(pair.anchor), ids(pair.positive)) for pair in pairs}
+
+def as_ids(pairs: list[ViewPair], model: SentenceTransformer) -> set[tuple[Ids, Ids]]:
+    return {(ids_of(pair.anchor, model), ids_of(pair.positive, model)) for pair in pairs}
 
 
 @pytest.fixture
-def train(model: SentenceTransformer, tmp_path: Path) -> Callable[..., Recording]:
+def train(model: SentenceTransformer, tmp_path: Path) -> Train:
     def run(dataset: Dataset, epochs: int = 2, callbacks: Any = None, **settings: Any) -> Recording:
         loss = Recording(model)
         options = {"per_device_train_batch_size": BATCH, "learning_rate": 1e-4, "save_strategy": "no", "seed": 3}
@@ -70,11 +68,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     ids=["this process", "a persistent worker", "accumulation"],
 )
 def test_each_epoch_trains_on_new_views(
-    model: SentenceTransformer,
-    documents: list[str],
-    train: Callable[..., Recording],
-    caplog: pytest.LogCaptureFixture,
-    settings: dict[str, Any],
+    model: SentenceTransformer, documents: list[str], train: Train, caplog: pytest.LogCaptureFixture, settings: Any
 ) -> None:
     views = DocSplitTransform(model=model, seed=11, segmenter=PunktSegmenter())
     dataset = views.attach(Dataset.from_dict({"text": documents}))
@@ -92,7 +86,7 @@ def test_each_epoch_trains_on_new_views(
 
 
 def test_views_repeat_with_a_warning_without_the_callback(
-    model: SentenceTransformer, documents: list[str], train: Callable[..., Recording], caplog: pytest.LogCaptureFixture
+    model: SentenceTransformer, documents: list[str], train: Train, caplog: pytest.LogCaptureFixture
 ) -> None:
     views = DocSplitTransform(model=model, segmenter=PunktSegmenter())
     dataset = views.attach(Dataset.from_dict({"text": documents}))
@@ -131,9 +125,6 @@ def begin_epoch(clock: EpochClock, epoch: float | None) -> int:
 @pytest.mark.parametrize(("told", "epoch"), [(None, 0), (0.0, 0), (2.4, 2), (2.9999, 2), (2.9999999999, 3)])
 def test_epoch_is_the_floor_of_the_trainer_epoch(told: float | None, epoch: int) -> None:
     assert begin_epoch(EpochClock(), told) == epoch
-
-
-PUNKT = PunktSegmenter()
 
 
 def texts_by_id(examples: Any) -> dict[str, list[str]]:
@@ -186,19 +177,15 @@ def test_fit_trains_on_views_of_every_epoch(
     monkeypatch.chdir(tmp_path)  # fit writes its checkpoints to the working directory
     epochs, batch_size = 3, 8
     loss = Recording(model)
-    objectives = docsplit_objectives(
-        documents, loss, epochs=epochs, batch_size=batch_size, model=model, segmenter=PUNKT
-    )
+    settings: dict[str, Any] = {"epochs": epochs, "batch_size": batch_size, "model": model, "segmenter": PUNKT}
     before = {name: weights.clone() for name, weights in model.state_dict().items()}
+    objectives = docsplit_objectives(documents, loss, **settings)
     model.fit(objectives, epochs=1, warmup_steps=1, show_progress_bar=False)
-
-    def ids(text: str) -> Ids:
-        return tuple(model.tokenizer(text, truncation=True, max_length=model.max_seq_length)["input_ids"])
 
     origin = {}  # of each pair of views: its epoch and document
     for epoch in range(epochs):
         for name, (anchor, positive) in examples_of(documents, epoch=epoch, model=model).items():
-            origin[ids(anchor), ids(positive)] = (epoch, name)
+            origin[ids_of(anchor, model), ids_of(positive, model)] = (epoch, name)
     assert len(origin) == epochs * len(documents)
     seen = [[origin[pair] for pair in batch] for batch in loss.batches]  # a KeyError if other texts were used
     assert sorted(item for batch in seen for item in batch) == sorted(origin.values())

@@ -20,22 +20,13 @@ from sentence_transformers import SentenceTransformer
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.reading.document import Document, count_words
 from simlte_st.views.views import DocSplit, draw_views, make_view
+from simlte_st.words import sentences as splitting
 from simlte_st.words import tokens
-from simlte_st.words.sentences import (
-    MAX_WORDS,
-    PunktSegmenter,
-    Segmenter,
-    cut_sentences,
-    estimate_tokens,
-    make_segmenter,
-    segment_document,
-    split_paragraphs,
-    tokenizer_counter,
-)
+from simlte_st.words.sentences import MAX_WORDS, PunktSegmenter, make_segmenter, segment_document, split_paragraphs
 from simlte_st.words.tokens import in_batches
 
 LEARNED = PunktSegmenter.learn(["Dr. Smith came in. He saw Dr. Jones there. The patient of Dr. Smith slept. " * 5])
-SEGMENTERS: dict[str, Segmenter] = {
+SEGMENTERS: dict[str, splitting.Segmenter] = {
     "punkt": PunktSegmenter(),
     "learned punkt": LEARNED,
     "naive": str.splitlines,
@@ -58,12 +49,8 @@ def test_sentences_cover_the_text_within_max_words(name: str, text: str, max_wor
         assert 1 <= count_words(sentence) <= max_words
     assert len(segmented.tokens) == len(segmented.sentences)
     assert all(tokens >= 1 for tokens in segmented.tokens)
-    if segmented.sentences:
-        assert segmented.paragraphs[0] == 0
-        assert list(segmented.paragraphs) == sorted(set(segmented.paragraphs))
-        assert segmented.paragraphs[-1] < len(segmented.sentences)
-    else:
-        assert segmented.paragraphs == ()
+    assert list(segmented.paragraphs) == sorted({*segmented.paragraphs} & {*range(len(segmented.sentences))})
+    assert (0 in segmented.paragraphs) == (segmented.sentences != ())
     assert len(segmented.paragraphs) == len(split_paragraphs(text))
 
 
@@ -109,7 +96,7 @@ def test_overlong_sentence_is_split_into_equal_pieces() -> None:
 def test_segmentation_time_is_not_quadratic(text: str, model: SentenceTransformer) -> None:
     whole = text * (30_000 // len(text))
     begin = time.process_time()
-    document = segment_document(Document("d", whole), LEARNED, tokenizer_counter(model.tokenizer))
+    document = segment_document(Document("d", whole), LEARNED, splitting.tokenizer_counter(model.tokenizer))
     assert letters("".join(document.sentences)) == letters(whole)
     for view in (DocSplit(), make_view("crop")):
         for budget in (None, 100):
@@ -126,17 +113,15 @@ def test_long_paragraphs_are_segmented_in_pieces() -> None:
         return [text]
 
     text = "seven77 " * 8_000
-    sentences = cut_sentences(text, segmenter)
+    sentences = splitting.cut_sentences(text, segmenter)
     assert len(seen) > 1
     assert max(map(len, seen)) <= 20_000
     assert "".join(seen) == text
     assert set(" ".join(sentences).split()) == {"seven77"}  # none was split
 
 
-@pytest.mark.parametrize(
-    "segmenter", [lambda text: [text[:-1]], lambda text: text.split("."), lambda text: text.split()[::-1]]
-)
-def test_segmenter_that_changes_the_text_is_an_error(segmenter: Segmenter) -> None:
+@pytest.mark.parametrize("segmenter", [lambda x: [x[:-1]], lambda x: x.split("."), lambda x: x.split()[::-1]])
+def test_segmenter_that_changes_the_text_is_an_error(segmenter: splitting.Segmenter) -> None:
     with pytest.raises(DataError, match="white space"):
         segment_document(Document("d", "Some Text. And more."), segmenter)
 
@@ -163,14 +148,14 @@ def test_hard_wrapped_lines_are_one_paragraph() -> None:
 
 
 def test_token_counts_match_the_tokenizer(model: SentenceTransformer, documents: list[str]) -> None:
-    count = tokenizer_counter(model.tokenizer)
+    count = splitting.tokenizer_counter(model.tokenizer)
     sentences = [*cut(documents[0]), "never seen words", "Ba bei.", " ".join(["ba"] * 500)]
     assert count(sentences) == [len(model.tokenizer.tokenize(sentence)) for sentence in sentences]
     assert count(["ba, bei bo."]) == [5]
     assert count([]) == []
     segmented = segment_document(Document("d", "Ba bei. Bo, bun bis."), PunktSegmenter(), count)
     assert segmented.tokens == (3, 5)
-    assert estimate_tokens(["a", "", "ten words " * 5, "漢" * 10]) == [1, 1, 13, 13]
+    assert splitting.estimate_tokens(["a", "", "ten words " * 5, "漢" * 10]) == [1, 1, 13, 13]
 
 
 def test_tokens_are_counted_in_bounded_batches(model: SentenceTransformer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,9 +167,9 @@ def test_tokens_are_counted_in_bounded_batches(model: SentenceTransformer, monke
         return model.tokenizer(texts, **options)
 
     texts = ["ba " * number for number in (200, 1, 150, 400, 3)]
-    assert tokenizer_counter(tokenizer)(texts) == [200, 1, 150, 400, 3]  # type: ignore[arg-type]
+    assert splitting.tokenizer_counter(tokenizer)(texts) == [200, 1, 150, 400, 3]  # type: ignore[arg-type]
     assert asked == [603, 450, 1200, 9], "no more than so many characters, but for a text by itself"
-    assert tokenizer_counter(tokenizer)([]) == []  # type: ignore[arg-type]
+    assert splitting.tokenizer_counter(tokenizer)([]) == []  # type: ignore[arg-type]
 
 
 def test_in_batches_bounds_count_and_size() -> None:

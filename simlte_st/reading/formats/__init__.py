@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -9,12 +10,10 @@ from pathlib import Path
 
 from simlte_st.extras import check_installed
 from simlte_st.reading.formats.html import read_html
-from simlte_st.reading.formats.mail import is_mail, open_mbox, read_eml
+from simlte_st.reading.formats.mail import is_mail, open_mbox, read_eml, read_msg
 from simlte_st.reading.formats.office import read_docx, read_epub, read_odt, read_pdf, read_pptx, read_rtf, read_xml
-from simlte_st.reading.formats.outlook import read_msg
-from simlte_st.reading.formats.records import open_csv, open_json, open_json_lines
-from simlte_st.reading.formats.workbooks import open_workbook
-from simlte_st.reading.rows import EXTRA, BadTextError, Event, FileText, Reading, Row, Skip, make_skip
+from simlte_st.reading.formats.records import open_csv, open_json, open_json_lines, open_workbook
+from simlte_st.reading.rows import EXTRA, BadTextError, Content, Event, Reading, Row, Skip, make_skip
 from simlte_st.reading.tables import Table, count_rows, folder_columns, open_parquet
 from simlte_st.reading.text_files import COMPRESSED, open_bytes, read_markdown, read_notebook, read_text
 
@@ -23,47 +22,45 @@ from simlte_st.reading.text_files import COMPRESSED, open_bytes, read_markdown, 
 class TextFormat:
     """A format with one document per file.
 
-    ``read_file`` returns the text of a file. It raises ``BadTextError`` with the reason if there is no text, and
-    ``OSError`` or any library's error if the file is damaged.
+    ``read_file`` returns the text of a file, with any columns. It raises ``BadTextError`` with the reason if there is
+    no text, and ``OSError`` or any library's error if the file is damaged.
     """
 
     suffixes: tuple[str, ...]  # in lower case
-    read_file: Callable[[Path, Reading], str | FileText]
+    read_file: Callable[[Path, Reading], str | Content]
     libraries: tuple[str, ...] = ()  # modules that the "documents" extra installs
 
-    def rows(self, path: Path, name: str, reading: Reading) -> Iterator[Row | Skip]:
-        """Yield a file as a row, or as a skip that gives the reason; then the skipped parts."""
+    def check_library(self) -> None:
+        """Raise :class:`MissingExtraError` if a library is not installed."""
+        for library in self.libraries:
+            check_installed(library, EXTRA, f"reading {self.suffixes[0]} files")
+
+    def row(self, path: Path, name: str, reading: Reading) -> Row | Skip:
+        """Return a file as a row, or as a skip that gives the reason; ``name`` is its path in the source folder."""
         try:
             if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe may never end
                 raise BadTextError("pipe, socket or device")
-            check_libraries(self)
+            self.check_library()
             content = self.read_file(path, reading)
         except Exception as error:  # libraries raise errors of every class for damaged files
-            yield make_skip(error, name, name)
-            return
-        text, columns, _, skips = FileText(content) if isinstance(content, str) else content
-        columns = {**folder_columns(path), **columns}
-        label = columns.get(reading.label_column or "")
-        yield Row(name, name, text, label=label, metadata=columns if reading.metadata else None)
-        for place, reason in skips:
-            yield Skip(f"{name}, {place}", reason, id="")  # no document of its own
+            return make_skip(error, name, name)
+        content = Content(content) if isinstance(content, str) else content
+        places = {"folder": os.path.dirname(name) or None, "file": path.stem, **folder_columns(path)}
+        columns = {**places, **content.columns}
+        label, metadata = columns.get(reading.label_column or ""), columns if reading.metadata else None
+        return Row(name, name, content.text, label=label, metadata=metadata, repairs=content.repairs)
 
 
 @dataclass(frozen=True)
 class TableFormat:
-    """A format with one document per row; ``open`` raises ``DataError`` for a file without columns."""
+    """A format with one document per row; ``open`` raises ``DataError`` for a file without columns.
+
+    It returns a table, or the documents of several tables.
+    """
 
     suffixes: tuple[str, ...]  # in lower case
     open: Callable[[Path, Reading], Table | Iterator[Event]]
     count_rows: Callable[[Path], int | None] = lambda path: None  # if counting is cheap
-    libraries: tuple[str, ...] = ()
-    is_compressible: bool = True  # whether .gz and .zst files are read
-
-
-def check_libraries(file_format: TextFormat | TableFormat) -> None:
-    """Raise :class:`MissingExtraError` if a library is not installed."""
-    for library in file_format.libraries:
-        check_installed(library, EXTRA, f"reading {file_format.suffixes[0]} files")
 
 
 PLAIN_TEXT = TextFormat((".txt",), read_text)
@@ -73,22 +70,22 @@ FORMATS: tuple[TextFormat | TableFormat, ...] = (
     PLAIN_TEXT,
     TextFormat((".md", ".markdown"), read_markdown),
     MAIL,
-    TextFormat((".msg",), read_msg, ("olefile", "compressed_rtf", "striprtf")),
+    TextFormat((".msg",), read_msg, ("olefile",)),
     TextFormat((".ipynb",), read_notebook),
-    TextFormat((".html", ".htm", ".xhtml", ".hocr"), read_html, ("selectolax", "webencodings")),
+    TextFormat((".html", ".htm", ".xhtml", ".hocr"), read_html, ("selectolax",)),
     TextFormat((".xml", ".nxml", ".tei"), read_xml, ("lxml",)),
     TextFormat((".pdf",), read_pdf, ("pypdf",)),
     TextFormat((".docx", ".docm", ".dotx", ".dotm"), read_docx, ("lxml",)),
     TextFormat((".pptx", ".pptm", ".ppsx", ".ppsm", ".potx", ".potm"), read_pptx, ("lxml",)),
     TextFormat((".odt", ".ott"), read_odt, ("lxml",)),
     TextFormat((".rtf",), read_rtf, ("striprtf",)),
-    TextFormat((".epub",), read_epub, ("lxml", "selectolax", "webencodings")),
+    TextFormat((".epub",), read_epub, ("lxml", "selectolax")),
     TableFormat((".jsonl", ".ndjson"), open_json_lines),
     TableFormat((".json",), open_json),
     TableFormat((".csv", ".tsv"), open_csv),
     TableFormat((".mbox",), open_mbox),
-    TableFormat((".xlsx", ".xlsm", ".xltx", ".xltm"), open_workbook, libraries=("lxml",), is_compressible=False),
-    TableFormat((".parquet",), open_parquet, count_rows, is_compressible=False),
+    TableFormat((".xlsx", ".xlsm", ".xltx", ".xltm"), open_workbook),
+    TableFormat((".parquet",), open_parquet, count_rows),
 )
 
 _MARKS = {b"<?xml": ".xml", b"<!doctype html": ".html", b"<html": ".html", b"%pdf-": ".pdf", b"{\\rtf": ".rtf"}
@@ -109,7 +106,8 @@ def format_by_suffix(path: Path) -> TextFormat | TableFormat | None:
     if not suffixes or suffixes[-1] not in COMPRESSED:
         return _BY_SUFFIX.get("".join(suffixes[-1:]))
     file_format = _BY_SUFFIX.get("".join(suffixes[-2:-1]))
-    return file_format if isinstance(file_format, TableFormat) and file_format.is_compressible else None
+    is_compressible = isinstance(file_format, TableFormat) and file_format.open not in (open_parquet, open_workbook)
+    return file_format if is_compressible else None
 
 
 def find_format(path: Path, mails: bool) -> TextFormat | TableFormat | None:

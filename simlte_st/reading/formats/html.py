@@ -1,4 +1,4 @@
-"""Read HTML as browsers do, decoding it with webencodings and parsing it with selectolax."""
+"""Read HTML as browsers do, parsing it with selectolax."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simlte_st.reading.rows import Reading
+from simlte_st.reading.rows import Reading, find_codec
 from simlte_st.reading.text_files import decode_text, read_whole, tidy_lines
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ _SPACE = re.compile(r"[ \t\n\f\r]{2,}|[\t\n\f\r]")  # anything but a single spac
 _LABEL = re.compile(rb"""<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}["']?\s{0,9}([\w.:-]{1,40})""", re.IGNORECASE)
 _XML_LABEL = re.compile(rb"""\s*<\?xml[^>]{0,200}?encoding\s{0,9}=\s{0,9}["']([\w.:-]{1,40})""")
 _LABEL_BYTES = 1024  # the standard requires the encoding label within the first 1,024 bytes
-_PYTHON_NAMES = {"gbk": "gb18030", "utf-16le": "utf-8", "utf-16be": "utf-8"}  # as the standard prescribes
 _SELF_CLOSED = re.compile(r"<(?!(?:br|hr|img|input|meta|link|col|area|base|wbr)\b)([a-zA-Z][\w:-]*)((?:\s[^<>]*)?)/>")
 
 _TAG = re.compile(
@@ -126,13 +125,10 @@ def _is_hidden(node: LexborNode) -> bool:
 
 def _decode(data: bytes, encoding: str, mend: bool) -> str:
     """Decode a page with the encoding that it declares, or else with ``encoding``."""
-    import webencodings
-
     label = _LABEL.search(data[:_LABEL_BYTES]) or _XML_LABEL.match(data[:_LABEL_BYTES])
-    declared = None if label is None else webencodings.lookup(label[1].decode("ascii", "replace"))
-    if declared is None or declared.name in ("replacement", "x-user-defined"):
-        return decode_text(data, encoding, mend)
-    return decode_text(data, _PYTHON_NAMES.get(declared.name, declared.codec_info.name), mend)
+    codec = None if label is None else find_codec(label[1].decode("ascii", "replace"))
+    # A page whose label can be read as ASCII is not UTF-16.
+    return decode_text(data, "utf-8" if codec in ("utf-16-le", "utf-16-be") else codec or encoding, mend)
 
 
 def _takes_long(page: str) -> bool:

@@ -5,31 +5,25 @@ from __future__ import annotations
 import codecs
 import contextlib
 import email
+import email.errors
 import email.policy
 import email.utils
 import functools
+import itertools
 import re
+import struct
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
-from email.header import decode_header, make_header
+from email.header import decode_header
 from email.message import Message
 from pathlib import Path
+from typing import Any
 
 from simlte_st.errors import DataError
 from simlte_st.extras import check_installed
 from simlte_st.files import valid_unicode
 from simlte_st.reading.formats.html import html_text, page_text
-from simlte_st.reading.rows import (
-    ENCRYPTED,
-    EXTRA,
-    BadTextError,
-    Event,
-    FileText,
-    RawRow,
-    Reading,
-    is_encoding,
-    make_skip,
-)
+from simlte_st.reading.rows import ENCRYPTED, EXTRA, BadTextError, Content, RawRow, Reading, Skip, find_codec, make_skip
 from simlte_st.reading.tables import Table
 from simlte_st.reading.text_files import decode_text, open_bytes, read_whole, tidy_lines
 
@@ -53,12 +47,17 @@ _ORIGINAL = re.compile(r"-{3,}[^-].*-{3,}|_{20,}")  # above the original e-mail 
 _ORIGINAL_HEADER = re.compile(r"[^\s:>][^:]{0,20}: ")  # in any language
 _INTRODUCTION = 3  # maximum number of lines that introduce a quote
 
+# Properties of Outlook messages. A sender's second address may be one that only Exchange knows.
+_CLASS, _SUBJECT, _SENDER, _RECIPIENTS, _ID = 0x001A, 0x0037, 0x0C1A, 0x0E04, 0x1035
+_ADDRESSES, _DATES = (0x5D01, 0x0C1F), (0x0039, 0x0E06)
+_PLAIN, _HTML, _CODE_PAGE, _HTML_CODE_PAGE = 0x1000, 0x1013, 0x3FFD, 0x3FDE
+_ENCODINGS = {20866: "koi8-r", 50220: "iso-2022-jp", 51932: "euc-jp", 54936: "gb18030"}  # of code pages; others: cp...
+_RTF, _ATTACHED = "__substg1.0_10090102", "__substg1.0_3701000D"  # a stream and a folder
+_MESSAGE_SIZE = 1 << 16  # bytes that take as long to read as an empty message
 
-class RawHeaders(email.policy.Compat32):
-    """A policy that leaves headers undecoded."""
 
+class _RawHeaders(email.policy.Compat32):
     def header_fetch_parse(self, name: str, value: str) -> str:
-        """Return the beginning of a header."""
         return value[:_MAX_HEADER]  # a string, because a Header object loses non-ASCII bytes
 
 
@@ -85,7 +84,7 @@ def is_mail(path: Path) -> bool:
     return False
 
 
-def read_eml(path: Path, reading: Reading) -> FileText:
+def read_eml(path: Path, reading: Reading) -> Content:
     """Return an e-mail with its subject and text, or its HTML if there is no plain text.
 
     Attached e-mails are included; other attachments are not.
@@ -93,37 +92,90 @@ def read_eml(path: Path, reading: Reading) -> FileText:
     return read_mail(read_whole(path, reading), reading)
 
 
-def read_mail(data: bytes, reading: Reading) -> FileText:
+def read_mail(data: bytes, reading: Reading) -> Content:
     """Parse an e-mail.
 
     Raises:
         BadTextError: The e-mail is encrypted, has no headers or cannot be decoded.
     """
     data = data.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n")
-    return parse_message(email.message_from_bytes(data, policy=RawHeaders()), reading)
-
-
-def parse_message(message: Message, reading: Reading) -> FileText:
-    """Return the text and columns of a message of Python's ``email``; raise ``BadTextError`` as :func:`read_mail`."""
+    message = email.message_from_bytes(data, policy=_RawHeaders())
     if not message.keys():
         raise BadTextError(NO_MAIL, "it has no headers")
-    body = _part_text(message, reading).replace("\ufffd", "\udcff")  # to be counted and replaced by the reader
+    body = _part_text(message, reading)
     if reading.drop_quotes:
         body = without_quotes(body)
     subject, sender, recipients = (_header_text(message, name) or None for name in ("subject", "from", "to"))
     columns = {"subject": subject, "sender": sender, "recipients": recipients, "date": _date(message)}
     text = "\n\n".join(filter(None, (subject, body)))
-    return FileText(text, columns, _header_text(message, "message-id").strip("<> ") or None)
+    text = text.replace("\ufffd", "\udcff")  # to be counted and replaced by the reader
+    return Content(text, columns, id=_header_text(message, "message-id").strip("<> ") or None)
+
+
+def read_msg(path: Path, reading: Reading) -> Content:
+    """Return an Outlook message with its subject and text, and attached messages, as :func:`read_eml`."""
+    import olefile
+
+    with path.open("rb") as stream, olefile.OleFileIO(stream) as file:
+        attached = sorted(path for path in file.listdir(streams=False, storages=True) if path[-1] == _ATTACHED)
+        # The streams of a crafted file may share their bytes.
+        reading.check_size(_MESSAGE_SIZE * len(attached) + sum(map(file.get_size, file.listdir())))
+        return _outlook_message(file, attached, [], reading)
+
+
+def _outlook_message(file: Any, attached: Sequence[list[str]], folder: list[str], reading: Reading) -> Content:
+    """Read the message in a folder of an OLE file."""
+    from olefile.olefile import filetime2datetime
+
+    def read(name: str) -> bytes:
+        path = [*folder, name]
+        return file.openstream(path).read() if file.exists(path) else b""
+
+    def text(name: int, page: int = _CODE_PAGE) -> str:
+        wide, narrow, data = (read(f"__substg1.0_{name:04X}{kind}") for kind in ("001F", "001E", "0102"))
+        number = values.get(page, 0) % (1 << 32)
+        codec = find_codec(_ENCODINGS.get(number, f"cp{number}")) or "cp1252"
+        decoded = wide.decode("utf-16-le", "replace") or decode_text((narrow or data).rstrip(b"\0"), codec, mend=True)
+        return decoded.strip("\0").strip()
+
+    numbers = read("__properties_version1.0")[24 if folder else 32 :]
+    values = {name: value for _, name, _, value in struct.iter_unpack("<HHIQ", numbers[: len(numbers) // 16 * 16])}
+    if text(_CLASS).lower() == "ipm.note.smime":
+        raise BadTextError(ENCRYPTED, "S/MIME")
+    subject, sender, recipients, message_id = map(text, (_SUBJECT, _SENDER, _RECIPIENTS, _ID))
+    address = next((address for name in _ADDRESSES if "@" in (address := text(name))), "")
+    sender = email.utils.formataddr((sender, address)) if address else sender
+    date = next((filetime2datetime(values[name]) for name in _DATES if name in values), None)
+    date = date and date.replace(tzinfo=timezone.utc)
+    body = text(_PLAIN) or html_text(text(_HTML, _HTML_CODE_PAGE))
+    body = without_quotes(body) if reading.drop_quotes else body
+    children = (_outlook_message(file, attached, child, reading).text for child in attached if child[:-2] == folder)
+    whole = "\n\n".join(filter(None, (subject, body, *children)))
+    columns = {"subject": subject or None, "sender": sender or None, "recipients": recipients or None, "date": date}
+    repairs = {"text stored only as RTF not read": ""} if read(_RTF) and not body else {}
+    return Content(whole.replace("\ufffd", "\udcff"), columns, repairs, message_id.strip("<> ") or None)
 
 
 def _header_text(message: Message, name: str) -> str:
     """Return a header, left undecoded if its encoding is unknown."""
     raw = message.get(name, "").encode("utf-8", "surrogateescape")
+    # Without encoded words, a header has the encoding of the body.
+    charsets = () if raw.isascii() else filter(None, map(_declared_charset, message.walk()))
     try:
-        text = str(make_header(decode_header(decode_text(raw, "cp1252"))))
-    except (BadTextError, LookupError, ValueError):
+        header = " ".join(decode_text(raw, next(iter(charsets), "cp1252"), mend=True).split())
+        text = "".join(itertools.starmap(_decode_word, decode_header(header)))
+    except (BadTextError, LookupError, ValueError, email.errors.MessageError):
         text = raw.decode("latin-1")
     return valid_unicode(" ".join(text.replace("\0", "").split()))
+
+
+def _decode_word(word: str | bytes, label: str | None) -> str:
+    """Decode a part of a header, as :func:`email.header.decode_header` returns it."""
+    if isinstance(word, str) or label is None:
+        return word if isinstance(word, str) else word.decode("raw-unicode-escape", "replace")
+    if (codec := find_codec(label.partition("*")[0])) is None:  # a language may follow the asterisk
+        raise LookupError(label)
+    return decode_text(word, codec, mend=True)
 
 
 def _date(message: Message) -> datetime | None:
@@ -170,9 +222,7 @@ def _part_text(part: Message, reading: Reading) -> str:
 def _declared_charset(part: Message) -> str | None:
     """Return a part's declared encoding, unless it is unknown, Latin-1 or ASCII."""
     charset = part.get_content_charset("").lower()
-    if charset in ("gb2312", "gbk"):  # e-mails with these labels are usually gb18030
-        return "gb18030"
-    return charset if charset not in _NARROW and is_encoding(charset) else None
+    return None if charset in _NARROW else find_codec(charset)
 
 
 def without_quotes(text: str) -> str:
@@ -214,7 +264,7 @@ def open_mbox(path: Path, reading: Reading) -> Table:
     return Table(str(path), COLUMNS, strings, functools.partial(_rows, path, reading), {"date": "dates"})
 
 
-def _rows(path: Path, reading: Reading, columns: Sequence[str]) -> Iterator[RawRow | Event]:
+def _rows(path: Path, reading: Reading, columns: Sequence[str]) -> Iterator[RawRow | Skip]:
     for number, data in enumerate(_mails(path, reading.max_bytes), start=1):
         where = f"mail {number:,}"
         try:

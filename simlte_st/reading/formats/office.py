@@ -9,6 +9,7 @@ import posixpath
 import re
 import unicodedata
 import zipfile
+import zlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,25 +18,24 @@ from urllib.parse import unquote
 import regex
 
 from simlte_st.reading.formats.html import page_text
-from simlte_st.reading.rows import DAMAGED, EMPTY, ENCRYPTED, BadTextError, FileText, Reading
+from simlte_st.reading.rows import DAMAGED, EMPTY, ENCRYPTED, BadTextError, Content, Reading
 from simlte_st.reading.text_files import read_whole, tidy_lines
 
 if TYPE_CHECKING:
     from lxml import etree
 
 UNPACKS = "unpacks to far more than text would"
+UNREAD_PAGE = "page missing or damaged"
 NO_TEXT = "without text (scanned?)"
-HIDDEN_SLIDE = "hidden slide"
-MISSING_PART = "missing part"
 
 _MAX_UNPACKED = 20_000_000  # bytes, or 100 times the file size
-_MAX_PARSED = 100_000_000  # bytes of XML; the parsed tree takes 30 times as much memory
+_MAX_PARSED = 100_000_000  # bytes; the parsed tree takes 30 times as much memory
 _COMPOUND_FILE = bytes.fromhex("d0cf11e0a1b11ae1")  # signature of the container of encrypted documents
 
 _WORD_PARTS = (re.compile(r"word/document\d*\.xml"), re.compile(r"word/(?:foot|end)notes\d*\.xml"))
 _WORD_BREAKS = {"br": "\n", "cr": "\n", "tab": " ", "noBreakHyphen": "-"}
 _WORD_UNREAD = frozenset(("moveFrom", "Fallback"))  # moved text where it was, and duplicates for old readers
-_SLIDE_UNREAD = frozenset(("dt", "ftr", "hdr", "sldImg", "sldNum"))  # placeholders for dates, footers, page numbers
+_SLIDE_UNREAD = frozenset(("dt", "ftr", "hdr", "sldImg", "sldNum"))  # placeholders for dates, footers and numbers
 _ODT_BREAKS = {"line-break": "\n", "s": " ", "tab": " "}
 _ODT_UNREAD = frozenset(("tracked-changes", "annotation", "note-citation", "forms"))
 _XML_UNREAD = frozenset((  # elements of JATS and TEI that are not prose: metadata, references, formulas
@@ -45,6 +45,9 @@ _XML_UNREAD = frozenset((  # elements of JATS and TEI that are not prose: metada
 _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 _PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml")
 _PICTURE = re.compile(r"[0-9a-fA-F\r\n]{2000,}")  # a picture in RTF, in hexadecimal digits
+
+_RTF_TOKEN = re.compile(r"\\([a-z]{1,32})(-?\d{1,10})? ?|\\'[0-9a-fA-F]{2}|\\[^a-z]|[{}]|[^\\{}]+|\\", re.DOTALL)
+_RTF_HIDING = frozenset(("deleted", "mvf", "v"))  # deleted, moved to another place, hidden
 
 _LIGATURE = re.compile("[\ufb00-\ufb4f\ufb50-\ufdff\ufe70-\ufefc]")  # including Arabic presentation forms
 _SIGN = r"[\p{L}\p{M}\p{N}]"
@@ -63,52 +66,53 @@ _FIRST_OF_TWO = frozenset((
 def read_docx(path: Path, reading: Reading) -> str:
     """Return the text with tracked changes accepted: the paragraphs in order, then footnotes and endnotes.
 
-    Hidden text, comments, headers and footers are not read.
+    Hidden text, placeholders of forms, comments, headers and footers are not read.
     """
     with open_zip(path) as archive:
         names = archive.namelist()
-        trees = parse_parts(archive, *(name for part in _WORD_PARTS for name in names if part.fullmatch(name)))
+        trees = [parse_part(archive, name) for part in _WORD_PARTS for name in names if part.fullmatch(name)]
     for mark in [mark for tree in trees for mark in tree.iter("{*}vanish")]:
         run = mark.getparent().getparent()
         if run.getparent() is not None and mark.get(f"{mark.tag.removesuffix('vanish')}val") not in ("0", "false"):
             run.getparent().remove(run)
+    for mark in [mark for tree in trees for mark in tree.iter("{*}showingPlcHdr")]:
+        if mark.get(f"{mark.tag.removesuffix('showingPlcHdr')}val") not in ("0", "false", "off"):
+            for content in mark.getparent().getparent().findall("{*}sdtContent"):
+                content.getparent().remove(content)
     return tidy_lines(piece for tree in trees for piece in _pieces(tree, _WORD_BREAKS, _WORD_UNREAD, "t"))
 
 
-def read_pptx(path: Path, reading: Reading) -> FileText:
-    """Return the text of the slides in order: the title, the shapes, tables and diagrams, then the notes.
+def read_pptx(path: Path, reading: Reading) -> Content:
+    """Return the text of the slides in order: the title, the shapes and tables, then the notes.
 
-    Hidden and missing slides are skipped; comments, headers and footers are not read.
+    Hidden slides, comments, headers and footers are not read.
     """
-    texts, skips = [], []
+    texts, hidden = list[str](), list[str]()
     with open_zip(path) as archive:
-        unread = set(archive.namelist())  # each part is read once: a crafted file may refer to one many times
         deck = dict(linked_parts(archive, "").values())["officeDocument"]
         slides = linked_parts(archive, deck)
-        for number, node in enumerate(parse_parts(archive, deck)[0].iter("{*}sldId"), start=1):
-            place, (_, part) = f"slide {number:,}", slides.get(relation(node), ("", ""))
-            links = sorted(linked_parts(archive, part).values()) if part in unread else []
-            names = [part, *(name for kind, name in links if kind in ("diagramData", "notesSlide"))]
-            trees = parse_parts(archive, *(name for name in names if name in unread))
-            unread.difference_update(names)
-            if len(trees) < len(names):
-                skips.append((place, MISSING_PART))
-            if trees and trees[0].get("show") in ("0", "false"):
-                skips.append((place, HIDDEN_SLIDE))
-            else:
-                texts.append(tidy_lines(piece for tree in trees for piece in _slide_pieces(tree)))
-    return FileText("\n\n".join(filter(None, texts)), skips=tuple(skips))
+        for number, node in enumerate(parse_part(archive, deck).iter("{*}sldId"), start=1):
+            _, slide = slides[relation(node)]
+            tree, notes = parse_part(archive, slide), dict(linked_parts(archive, slide).values()).get("notesSlide")
+            if tree.get("show") in ("0", "false"):
+                hidden.append(str(number))
+                continue
+            texts.append(_slide_text(tree))
+            if notes:
+                texts.append(_slide_text(parse_part(archive, notes)))
+    repairs = {"hidden slide": f"slide {', '.join(hidden)}"} if hidden else {}
+    return Content("\n\n".join(filter(None, texts)), repairs=repairs)
 
 
-def _slide_pieces(tree: etree._Element) -> Iterator[str]:
-    """Yield the texts of a slide, or of its notes, with the title first."""
-    for placeholder in list(tree.iter("{*}ph")):
-        shape = next(placeholder.iterancestors("{*}sp", "{*}pic", "{*}graphicFrame"), None)
-        if shape is not None and placeholder.get("type") in _SLIDE_UNREAD:
+def _slide_text(tree: etree._Element) -> str:
+    """Return the text of a slide or of its notes, with the title first."""
+    for shape in list(tree.iter("{*}sp")):
+        kind = next((node.get("type") for node in shape.iter("{*}ph")), None)
+        if kind in _SLIDE_UNREAD:
             shape.getparent().remove(shape)
-        elif shape is not None and placeholder.get("type") in ("title", "ctrTitle"):
+        elif kind in ("title", "ctrTitle"):
             tree.insert(0, shape)
-    return _pieces(tree, _WORD_BREAKS, _WORD_UNREAD, "t")
+    return tidy_lines(_pieces(tree, _WORD_BREAKS, _WORD_UNREAD, "t"))
 
 
 def read_odt(path: Path, reading: Reading) -> str:
@@ -117,27 +121,34 @@ def read_odt(path: Path, reading: Reading) -> str:
     Deleted text, comments, headers and footers are not read.
     """
     with open_zip(path) as archive:
-        body = parse_parts(archive, "content.xml")[0].find(f"{_OFFICE}body/{_OFFICE}text")
+        body = parse_part(archive, "content.xml").find(f"{_OFFICE}body/{_OFFICE}text")
     if body is None:
         raise BadTextError(DAMAGED, "not a text document")
     return tidy_lines(_pieces(body, _ODT_BREAKS, _ODT_UNREAD))
 
 
-def read_epub(path: Path, reading: Reading) -> str:
+def read_epub(path: Path, reading: Reading) -> Content:
     """Return the text of a book's pages in reading order, without the table of contents."""
     with open_zip(path) as archive:
         # In any namespace, because it differs between versions of the format.
-        name = next(parse_parts(archive, "META-INF/container.xml")[0].iter("{*}rootfile")).get("full-path", "")
-        (package,) = parse_parts(archive, name)
+        name = next(parse_part(archive, "META-INF/container.xml").iter("{*}rootfile")).get("full-path", "")
+        package = parse_part(archive, name)
         items = {item.get("id"): item for item in package.iter("{*}item")}
         spine = [items[ref.get("idref")] for ref in package.iter("{*}itemref") if ref.get("idref") in items]
         pages = [
-            posixpath.normpath(posixpath.join(posixpath.dirname(name), unquote(item.get("href", ""))))
+            posixpath.normpath(posixpath.join(posixpath.dirname(name), unquote(item.get("href", "").partition("#")[0])))
             for item in spine
             if item.get("media-type") in _PAGES and "nav" not in item.get("properties", "").split()
         ]
-        texts = [page_text(archive.read(page), reading.encoding, xml=True) for page in pages]
-    return "\n\n".join(filter(None, texts))
+        texts, unread = list[str](), list[str]()
+        for page in dict.fromkeys(pages):  # a page may be listed once for each of its fragments
+            try:
+                texts.append(page_text(archive.read(page.lstrip("/")), reading.encoding, xml=True))
+            except (KeyError, RuntimeError, zipfile.BadZipFile, zlib.error):  # missing, encrypted or damaged
+                unread.append(page)
+    if unread and not any(texts):
+        raise BadTextError(DAMAGED, f"{unread[0]} cannot be read")
+    return Content("\n\n".join(filter(None, texts)), repairs={UNREAD_PAGE: unread[0]} if unread else {})
 
 
 def read_xml(path: Path, reading: Reading) -> str:
@@ -182,18 +193,45 @@ def _scanned_text(root: etree._Element) -> Iterator[str]:
 
 def read_rtf(path: Path, reading: Reading) -> str:
     """Return the text, with one paragraph per line."""
-    return rtf_text(read_whole(path, reading))
-
-
-def rtf_text(data: bytes) -> str:
-    """Return the text of an RTF file."""
     from striprtf.striprtf import rtf_to_text
 
+    data = read_whole(path, reading)
     if not data.lstrip().startswith(b"{\\rtf"):
         raise BadTextError(DAMAGED, "it does not begin with {\\rtf")
-    text = rtf_to_text(_PICTURE.sub("", data.decode("latin-1")), errors="replace")
+    text = rtf_to_text(_accept_changes(_PICTURE.sub("", data.decode("latin-1"))), errors="replace")
     # RTF encodes characters beyond the basic plane as surrogate pairs.
     return tidy_lines(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
+
+
+def _accept_changes(rtf: str) -> str:
+    """Remove deleted, moved and hidden text, and move footnotes to the end."""
+    from striprtf.striprtf import specialchars
+
+    body, notes = list[str](), list[str]()
+    groups: list[tuple[frozenset[str], list[str]]] = []
+    hidden, pieces = frozenset[str](), body
+    for match in _RTF_TOKEN.finditer(rtf):
+        token, word, number = match[0], match[1], match[2]
+        if token == "{":
+            groups.append((hidden, pieces))
+        elif token == "}" and groups:
+            if len(groups) == 1:
+                pieces.extend(notes)
+            pieces.append(token)
+            hidden, outside = groups.pop()
+            if outside is pieces:
+                continue
+            pieces = outside  # where the group of the note began
+        elif word == "footnote":
+            pieces, token = notes, "{" if hidden else "{\\par "
+        elif word in _RTF_HIDING:
+            hidden = hidden - {word} if number == "0" else hidden | {word}
+        elif word == "plain":
+            hidden = frozenset()
+        elif hidden and (word in specialchars or word in (None, "u")):
+            continue
+        pieces.append(token)
+    return "".join(body)
 
 
 @contextlib.contextmanager
@@ -210,23 +248,21 @@ def open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
             yield archive
 
 
-def parse_parts(archive: zipfile.ZipFile, *names: str) -> list[etree._Element]:
-    """Parse XML files of an archive; raise ``BadTextError`` if their trees would not fit in memory."""
-    if (size := sum(archive.getinfo(name).file_size for name in names)) > _MAX_PARSED:
-        raise BadTextError(UNPACKS, f"to {size:,} bytes of XML")
-    return [_parse_xml(archive.read(name)) for name in names]
+def parse_part(archive: zipfile.ZipFile, name: str) -> etree._Element:
+    """Parse a part of an archive, once; raise ``BadTextError`` if its tree would not fit in memory."""
+    info = archive.NameToInfo.pop(name)  # a crafted file may refer to one part many times
+    if info.file_size > _MAX_PARSED:
+        raise BadTextError(UNPACKS, f"{name} to {info.file_size:,} bytes of XML")
+    return _parse_xml(archive.read(info))
 
 
 def linked_parts(archive: zipfile.ZipFile, part: str) -> dict[str, tuple[str, str]]:
     """Return the kind and the name of each part that a part of an Office Open XML file refers to, by id."""
     folder, name = posixpath.split(part)
-    try:
-        (root,) = parse_parts(archive, posixpath.join(folder, "_rels", f"{name}.rels"))
-    except KeyError:
-        return {}
-    kinds = (link.get("Type", "").rpartition("/")[2] for link in root)
-    targets = (posixpath.normpath(posixpath.join("/", folder, link.get("Target", ""))).lstrip("/") for link in root)
-    return dict(zip((link.get("Id", "") for link in root), zip(kinds, targets, strict=True), strict=True))
+    links = parse_part(archive, posixpath.join(folder, "_rels", f"{name}.rels"))
+    targets = (posixpath.normpath(posixpath.join("/", folder, link.get("Target", ""))) for link in links)
+    kinds = (link.get("Type", "").rpartition("/")[2] for link in links)
+    return {link.get("Id", ""): (kind, target[1:]) for link, kind, target in zip(links, kinds, targets, strict=True)}
 
 
 def relation(node: etree._Element) -> str:

@@ -62,13 +62,8 @@ def test_link_probe_matches_the_probe_on_scaled_embeddings() -> None:
     x, topic = topic_papers(40, 4, 8)
     train, test = topic_pairs(topic, range(30), 100, 1), topic_pairs(topic, range(40), 60, 2)
     scaled = x / np.float32(np.sqrt(np.square(x[np.unique(train.pairs)], dtype=np.float64).mean()))
-    expected = fit_probe(
-        link_features(scaled, train.pairs),
-        train.labels.tolist(),
-        link_features(scaled, test.pairs),
-        test.labels.tolist(),
-        fit=SHORT,
-    )
+    parts = [(link_features(scaled, part.pairs), part.labels.tolist()) for part in (train, test)]
+    expected = fit_probe(*parts[0], *parts[1], fit=SHORT)
     found = citation_link_probe(x, train, test, fit=SHORT)
     assert found == expected.accuracy
     # Powers of two scale floats exactly, so the numbers are equal, not just close.

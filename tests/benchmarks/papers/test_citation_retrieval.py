@@ -53,14 +53,9 @@ def test_metrics_match_sentence_transformers_and_scikit_learn(
         queries={str(row): str(row) for row in range(40)},
         corpus={str(row): str(row) for row in pool},
         relevant_docs={str(row): {str(b) for a, b in links if a == row} for row in range(40)},
-        mrr_at_k=[len(pool)],
-        ndcg_at_k=[10],
-        precision_recall_at_k=[10, 100],
-        write_csv=False,
+        **{"mrr_at_k": [len(pool)], "ndcg_at_k": [10], "precision_recall_at_k": [10, 100], "write_csv": False},
     )
-    monkeypatch.setattr(
-        evaluator, "embed_inputs", lambda model, texts, **options: torch.tensor(x[[int(t) for t in texts]])
-    )
+    monkeypatch.setattr(evaluator, "embed_inputs", lambda _, texts, **options: torch.tensor(x[[*map(int, texts)]]))
     theirs = evaluator(tiny_model_for_evaluation())
     ours = result.metrics()
     assert ours["recall@10"] == pytest.approx(theirs["cosine_recall@10"])

@@ -38,16 +38,15 @@ def test_redundancy(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.usefixtures("tagged")
-def test_attention(
-    source: Path, encoder_path: Path, bert_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = f"{source} --model {encoder_path} --compare {bert_path} --output {tmp_path / 'out.json'} --layer 0"
+def test_attention(source: Path, encoder_path: Path, bert_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = source.with_name("out.json")
+    command = f"{source} --model {encoder_path} --compare {bert_path} --output {output} --layer 0"
     attention.main(shlex.split(f"{command} --max-seq-length 50"))
     out = capsys.readouterr().out
     assert f"a word, % [95%]: {encoder_path}" in out
     assert "| nouns " in out
     assert "6 documents, their first 50 tokens; attention of the layer 0" in out
-    assert set(json.loads((tmp_path / "out.json").read_text())["models"]) == {str(encoder_path), str(bert_path)}
+    assert set(json.loads(output.read_text())["models"]) == {str(encoder_path), str(bert_path)}
 
 
 def test_layers(source: Path, encoder_path: Path, bert_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

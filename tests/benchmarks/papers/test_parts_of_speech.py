@@ -95,14 +95,9 @@ def reading(tokens: list[tuple[int, int, float]], special: tuple[float, float]) 
 
 def test_subword_weights_are_summed_by_class() -> None:
     # "Don't unbelievable cats run."  as spaCy has it: Do|n't|unbelievable|cats|run|. and a word that was not read
-    words = [
-        TaggedWord(*place, pos, "")
-        for place, pos in zip(
-            [(0, 2), (2, 5), (6, 18), (19, 23), (24, 27), (27, 28), (29, 33)],
-            ["AUX", "PART", "ADJ", "PROPN", "VERB", "PUNCT", "NOUN"],
-            strict=True,
-        )
-    ]
+    places = [(0, 2), (2, 5), (6, 18), (19, 23), (24, 27), (27, 28), (29, 33)]
+    kinds = ["AUX", "PART", "ADJ", "PROPN", "VERB", "PUNCT", "NOUN"]
+    words = [TaggedWord(*place, pos, "") for place, pos in zip(places, kinds, strict=True)]
     # As BERT has it: don|'|t|un|##believ|##able|cats|run|. and two bytes of a character in no word.
     tokens = [
         (0, 3, 0.09), (3, 4, 0.01), (4, 5, 0.02), (6, 8, 0.1), (8, 14, 0.05), (14, 18, 0.05), (19, 23, 0.2),

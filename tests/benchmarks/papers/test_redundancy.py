@@ -12,16 +12,10 @@ from simlte_st.data import Document
 # Nouns: cat, cat, cats, dogs, Mary, mary; verbs: sees, saw. N = 8; distinct: cat, dog, mary, see, so D = 4.
 EXAMPLE = "The cat sees the cat. Cats saw dogs with Mary, mary is big."
 KNOWN = {
-    "cat": ("NOUN", "cat"),
-    "cats": ("NOUN", "cat"),
-    "dogs": ("NOUN", "dog"),
-    "mary": ("PROPN", "Mary"),
-    "sees": ("VERB", "see"),
-    "saw": ("VERB", "see"),
-    "is": ("AUX", "be"),
+    "cat": ("NOUN", "cat"), "cats": ("NOUN", "cat"), "dogs": ("NOUN", "dog"), "noun": ("NOUN", "noun"),
+    "mary": ("PROPN", "Mary"), "sees": ("VERB", "see"), "saw": ("VERB", "see"), "is": ("AUX", "be"),
     "big": ("ADJ", "big"),
-    "noun": ("NOUN", "noun"),
-}
+}  # fmt: skip
 
 
 def test_worked_example() -> None:

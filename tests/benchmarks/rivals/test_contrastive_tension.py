@@ -11,7 +11,7 @@ from sentence_transformers import SentenceTransformer
 from benchmarks.rivals import train_rival
 from benchmarks.rivals.contrastive_tension import draw_pairs
 from benchmarks.rivals.stock import TEXT
-from simlte_st.data import Document, draw_views
+from simlte_st.data import draw_views, read_documents
 from simlte_st.models.loading import load_model
 from simlte_st.training import get_preset
 from simlte_st.words.sentences import PunktSegmenter, segment_document, tokenizer_counter
@@ -44,19 +44,15 @@ def test_training_matches_the_papers_objective(bert_path: Path, documents: list[
     kept = load_model(bert_path, "mean", 32).model
     dropped = copy.deepcopy(kept)
     count = tokenizer_counter(kept.tokenizer)
-    segmented = [
-        segment_document(Document(name, text), PunktSegmenter(), count)
-        for name, text in zip(_ids(documents), documents, strict=True)
-    ]
+    segmented = [segment_document(document, PunktSegmenter(), count) for document in read_documents(documents)]
     pairs = draw_pairs(len(documents), steps, size, 5)
     optimizer = torch.optim.AdamW([*kept.parameters(), *dropped.parameters()], lr=rate, weight_decay=0.0)
     for step in range(steps):
         rows = range(step * size, (step + 1) * size)
 
         def texts(column: np.ndarray, rows: range = rows) -> list[str]:
-            views = [
-                draw_views(segmented[column[row]], TEXT, seed=5, epoch=int(pairs.turn[row]), budget=30) for row in rows
-            ]
+            drawn = ((segmented[column[row]], int(pairs.turn[row])) for row in rows)
+            views = [draw_views(document, TEXT, seed=5, epoch=turn, budget=30) for document, turn in drawn]
             return [view.anchor for view in views if view is not None]
 
         first = dropped(dropped.preprocess(texts(pairs.first)))["sentence_embedding"]
@@ -74,9 +70,3 @@ def test_training_matches_the_papers_objective(bert_path: Path, documents: list[
         if "pooler" in name:
             continue  # not in the checkpoint and not used: random after each loading
         torch.testing.assert_close(made[name], value, atol=2e-5, rtol=1e-4)
-
-
-def _ids(documents: list[str]) -> list[str]:
-    from simlte_st.data import read_documents
-
-    return [document.id for document in read_documents(documents)]

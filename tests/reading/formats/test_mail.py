@@ -44,6 +44,8 @@ def test_mail_gives_subject_and_body_and_header_columns(tmp_path: Path) -> None:
     text, columns = read_one(tmp_path, mail("Floods in the north.\n"))
     assert text == "Rain\n\nFloods in the north."
     assert columns == {
+        "folder": None,
+        "file": "one",
         "subject": "Rain",
         "sender": "Ann <ann@example.com>",
         "recipients": "Bob <bob@example.com>",
@@ -57,6 +59,10 @@ def test_mail_gives_subject_and_body_and_header_columns(tmp_path: Path) -> None:
         ("=?utf-8?B?R3LDvMOfZQ==?=", "Grüße"),
         ("=?iso-8859-1?Q?Gr=FC=DFe?= an =?koi8-r?B?5M/N?=", "Grüße an Дом"),
         ("Grüße", "Grüße"),
+        ("=?gb2312?B?gw==?= =?gb2312?B?5Q==?= x", "冨 x"),  # a character in two words
+        ("Re: =?shift_jis?B?h0CLYw==?= (2)", "Re: ①議 (2)"),
+        ("=?iso-2022-jp*ja?B?GyRCLSEycRsoQg==?=", "①会"),
+        ("=?utf-8?B?/w==?=", "\ufffd"),
         ("=?no-such?B?R3LDvMOfZQ==?=", "=?no-such?B?R3LDvMOfZQ==?="),
         ("=?utf-8?B?R3L?=", "Gr"),
         ("two\n lines", "two lines"),
@@ -78,6 +84,11 @@ def test_encoded_subjects_are_decoded(tmp_path: Path, written: str, meant: str) 
         ("Größe €".encode(), "text/plain; charset=us-ascii", "Größe €"),
         ("дом".encode("koi8-r"), "text/plain; charset=koi8-r", "дом"),
         ("镕".encode("gb18030"), "text/plain; charset=gb2312", "镕"),
+        ("①㈱".encode("cp932"), "text/plain; charset=shift_jis", "①㈱"),
+        (b"\x1b$B-!2q\x1b(B a", "text/plain; charset=iso-2022-jp", "①会 a"),
+        ("①会".encode("euc_jis_2004"), "text/plain; charset=euc-jp", "①会"),
+        ("똠".encode("cp949"), "text/plain; charset=ks_c_5601-1987", "똠"),
+        ("ก€".encode("cp874"), "text/plain; charset=tis-620", "ก€"),
         ("Größe".encode("cp1252"), "text/plain; charset=no-such", "Größe"),
     ],
 )

@@ -13,8 +13,9 @@ from reading_support import texts
     [
         (
             "---\ntitle: 'Größe: a word'\ndate: 2024-01-15\n---\n\n# Rain\n\n---\n\nAll day.\n",
-            "# Rain\n\n---\n\nAll day.\n",
+            "Größe: a word\n\n# Rain\n\n---\n\nAll day.\n",
         ),
+        ("---\nsubtitle: x\ntitle: Rain\n---\n# Rain\n", "# Rain\n"),
         ("---\na: 1\n...\nText.", "Text."),
         ("---\r\na: 1\r\n---\r\nText.", "Text."),
         ("No front matter.\n---\na: 1\n---\n", None),

@@ -1,10 +1,11 @@
-"""DOCX, ODT, RTF, EPUB and PDF: the text that is read, files without text, and malicious files."""
+"""DOCX, PPTX, XLSX, MSG, ODT, RTF, EPUB and PDF: the text that is read, files without text, and malicious files."""
 
 from __future__ import annotations
 
 import time
 import tracemalloc
 import zipfile
+from datetime import datetime, timezone
 from pathlib import Path
 
 import docx
@@ -36,6 +37,9 @@ def paragraph(*content: str) -> str:
     return f"<w:p>{''.join(content)}</w:p>"
 
 
+FORM = f"<w:sdt><w:sdtPr>{{}}</w:sdtPr><w:sdtContent>{run('Enter text.')}</w:sdtContent></w:sdt>"
+
+
 def box(text: str) -> str:
     inside = f"<w:txbxContent>{paragraph(run(text))}</w:txbxContent>"
     twice = f"<mc:Choice>{inside}</mc:Choice><mc:Fallback>{inside}</mc:Fallback>"
@@ -61,6 +65,7 @@ def test_docx_is_read_in_order(tmp_path: Path) -> None:
         (paragraph("<w:del><w:r><w:delText>9</w:delText></w:r></w:del><w:ins>", run("80"), "</w:ins>"), "80"),
         (paragraph(run("a"), run("b", "<w:vanish/>"), run("c", '<w:vanish w:val="0"/>')), "ac"),
         (paragraph(run("a"), box("in a box"), run("b")), "a\n\nin a box\n\nb"),
+        (paragraph(run("a"), FORM.format("<w:showingPlcHdr/>"), FORM.format("<w:text/>")), "aEnter text."),
         (paragraph("<w:fldSimple>", run("May"), "</w:fldSimple><w:r><w:instrText>PAGE</w:instrText></w:r>"), "May"),
     ],
 )
@@ -89,6 +94,19 @@ def test_epub_pages_are_in_reading_order(tmp_path: Path) -> None:
     assert texts(tmp_path / "a.epub") == ["One.\n\nTwo.\n\nGröße\nx"]
 
 
+def test_epub_pages_that_cannot_be_read_are_reported(tmp_path: Path) -> None:
+    write_epub(tmp_path / "a.epub", {"1.xhtml": page("One."), "2.xhtml": page("Two.")})
+    with zipfile.ZipFile(tmp_path / "a.epub") as book:
+        parts = {name: book.read(name).decode() for name in book.namelist()}
+    parts["book/a.opf"] = (
+        parts["book/a.opf"].replace("text/1.xhtml", "text/cover.xhtml").replace('2.xhtml"', '2.xhtml#a"')
+    )
+    write_zip(tmp_path / "a.epub", parts)
+    reader = read_documents(tmp_path / "a.epub")
+    assert [document.text for document in reader] == ["Two."]
+    assert reader.report.examples == {"page missing or damaged": ["a.epub: book/text/cover.xhtml"]}
+
+
 @pytest.mark.parametrize(
     ("written", "meant"),
     [
@@ -96,6 +114,8 @@ def test_epub_pages_are_in_reading_order(tmp_path: Path) -> None:
         (r"\ansicpg1251 \'e4\'ee\'ec", "дом"),
         (r"\uc1 Gr\u252?\u223?e \u-10179?\u-8704?", "Grüße 😀"),
         (r"{\fonttbl{\f0\fcharset0 Arial;}}{\pict\pngblip " + "89504e47\n" * 9_000 + "}Text", "Text"),
+        (r"It is {\deleted 9\par 0}{\revised 120}, \v x\'e9\u233?{\b y}\v0 not{\mvf z}\v w\plain .", "It is 120, not."),
+        (r"A{\footnote\pard {\b Note} one.}, b{\deleted {\footnote x}}{\footnote Two.}.", "A, b.\nNote one.\nTwo."),
     ],
 )
 def test_rtf_escapes(tmp_path: Path, written: str, meant: str) -> None:
@@ -114,10 +134,10 @@ def test_files_without_text_are_counted(tmp_path: Path) -> None:
     assert skipped(tmp_path) == {"damaged": 6, "encrypted": 1, "empty": 1}
 
 
-BOMBS = [("a.docx", "word/document.xml"), ("a.odt", "content.xml"), *((f"a.{kind}", "x") for kind in ("epub", "pptx"))]
-
-
-@pytest.mark.parametrize(("name", "part"), [*BOMBS, ("a.xlsx", "x")])
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [("a.docx", "word/document.xml"), ("a.odt", "content.xml"), ("a.epub", "x"), ("a.pptx", "x"), ("a.xlsx", "x")],
+)
 def test_zip_bombs_are_not_unpacked(tmp_path: Path, name: str, part: str) -> None:
     with zipfile.ZipFile(tmp_path / name, "w", zipfile.ZIP_DEFLATED) as bomb, bomb.open(part, "w") as stream:
         for _ in range(30):
@@ -177,15 +197,19 @@ def test_pdfs_without_text_are_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "expected"),
     [
-        (["more infor-", "mation"], "more information"), (["infor-", "mation, re-", "search"], "information, research"),
+        (["more infor-", "mation"], "more information"),
+        (["infor-", "mation, re-", "search"], "information, research"),
         (["infor-", "ma-", "tion and informa-", "tion"], "information and information"),
-        (["a long-", "term plan"], "a long-term plan"), (["longterm and long-", "term"], "longterm and longterm"),
-        (["co-operate, co-", "operate"], "co-operate, co-operate"), (["Anglo-", "Saxon"], "Anglo-Saxon"),
-        (["COVID-", "19 and 1-", "2"], "COVID-19 and 1-2"), (["a dash -", "here"], "a dash -\nhere"),
+        (["a long-", "term plan"], "a long-term plan"),
+        (["longterm and long-", "term"], "longterm and longterm"),
+        (["co-operate, co-", "operate"], "co-operate, co-operate"),
+        (["Anglo-", "Saxon"], "Anglo-Saxon"),
+        (["COVID-", "19 and 1-", "2"], "COVID-19 and 1-2"),
         (["river bank, river-", "bank"], "river bank, river-bank"),
         (["soft\\255", "ware and hard\\255ware"], "software and hardware"),
+        (["a dash -", "here"], "a dash -\nhere"),
     ],
-)  # fmt: skip
+)
 def test_hyphenated_words_are_joined(tmp_path: Path, lines: list[str], expected: str) -> None:
     assert texts(write_pdf(tmp_path / "a.pdf", lines)) == [expected]
     assert texts(write_pdf(tmp_path / "a.pdf", *([line] for line in lines))) == [expected], "from page to page too"
@@ -194,3 +218,61 @@ def test_hyphenated_words_are_joined(tmp_path: Path, lines: list[str], expected:
 def test_ligatures_become_letters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pypdf.PageObject, "extract_text", lambda page: "eﬃcient ﬂow, ﬁnd ﬆ ﻻ x² ½ Å")
     assert texts(write_pdf(tmp_path / "a.pdf", ["x"])) == ["efficient flow, find st لا x² ½ Å"]
+
+
+FILES = Path(__file__).parent / "files"  # LibreOffice 7.4 wrote deck.pptx and book.xlsx, extract-msg wrote mail.msg
+SLIDES = ["Ferry timetable", "The ferry leaves at dawn.", "It returns at noon.", "Port", "Price", "Oban", "12.50"]
+DECK = "\n\n".join([*SLIDES, "Mention the storm.", "Questions?", "in a group"])
+TABLE = ["The harbour café was lovely.", "Too loud."]
+FORM = "Invoice\nTotal\t1234.5\nDue\t2024-02-29 14:05:00\nPaid\tTRUE"
+PRICES = {"price": "12.5", "when": "2023-03-15", "share": "12.5%", "zip": "123", "sum": "25"}
+SENT = {"sender": "Ann Lee <ann@example.com>", "date": datetime(2024, 2, 29, 14, 5, tzinfo=timezone.utc)}
+OTHER_PROGRAMS = (
+    ("deck.pptx", [DECK], {"file": "deck"}, "slide 2"),
+    ("book.xlsx", [*TABLE, FORM], PRICES, "Lists"),
+    ("mail.msg", ["Grüße vom Hafen\n\nThe ferry leaves at dawn.\n\nGröße"], SENT, ""),
+)
+
+
+@pytest.mark.parametrize(("name", "expected", "columns", "left_out"), OTHER_PROGRAMS)
+def test_files_of_other_programs(name: str, expected: list[str], columns: dict[str, object], left_out: str) -> None:
+    reader = read_documents(FILES / name, metadata=True)
+    first, *others = reader
+    assert [first.text, *(document.text for document in others)] == expected
+    assert columns.items() <= (first.metadata or {}).items()
+    assert left_out in str(reader.report.examples)
+
+
+SHOWN = (  # number formats, numbers, and the numbers as shown
+    ("General", 0.1 + 0.2, "0.3"), ("0.0%", 0.07, "7%"), ('0 "days"', 2, "2"), ("dd\\.mm\\.yy", 45000, "2023-03-15"),
+    ("[h]:mm", 1.5, "36:00:00"), ("[$-409]d/m/yy h:mm", 45000.75, "2023-03-15 18:00:00"), ("[Red]0.00", -1, "-1"),
+    ("yyyy", 9e9, "9000000000"), ("0", 12345678901234567890, "12345678901234567890"), ("mm:ss", 0.5, "12:00:00"),
+)  # fmt: skip
+CODES = "".join(f"<numFmt numFmtId='{n}' formatCode='{code}'/>" for n, (code, _, _) in enumerate(SHOWN))
+STYLES = f"<w>{CODES}<cellXfs>" + "".join(f"<xf numFmtId='{n}'/>" for n in range(len(SHOWN))) + "</cellXfs></w>"
+NUMBERS = "".join(f"<row><c s='{n}'><v>{number}</v></c></row>" for n, (_, number, _) in enumerate(SHOWN))
+HEADER = "<row><c t='str'><v>a</v></c><c t='str'><v>b</v></c></row>"
+LAUGHS = "<!DOCTYPE w [<!ENTITY a 'ha'><!ENTITY b '&a;&a;'>]><w><row><c t='str'><v>&b;</v></c></row></w>"
+SHEETS = (
+    (f"<w>{NUMBERS}</w>", ["\n".join(shown for _, _, shown in SHOWN)], ""),
+    (f"<w><row><c t='str'><v>Title</v></c></row>{HEADER}{HEADER}</w>", ["Title\na\tb\na\tb"], ""),
+    (f"<w>{HEADER}{NUMBERS}</w>", [], "sheet without a text column"),
+    (f"<w><row r='{10**12}'><c r='ZZZZ1'><v>1</v></c></row></w>", ["1"], ""),
+    (f"<w>{'<row/>' * 1_000_000}</w>", [], "empty"),
+    (LAUGHS, [], "empty"),
+    ("<w><row>", [], "damaged"),
+    ("", [], "damaged"),
+)
+
+
+@pytest.mark.parametrize(("sheet", "expected", "reason"), SHEETS)
+def test_sheets_are_tables_texts_or_reported(tmp_path: Path, sheet: str, expected: list[str], reason: str) -> None:
+    with zipfile.ZipFile(FILES / "book.xlsx") as book:
+        parts = {name: book.read(name).decode() for name in book.namelist()}
+    parts = {**parts, "xl/worksheets/sheet2.xml": sheet, "xl/styles.xml": STYLES}
+    path = write_zip(tmp_path / "a.xlsx", {name: part for name, part in parts.items() if part})
+    began = time.process_time()
+    assert texts(path) == [*TABLE, *expected]
+    assert skipped(path) == {"hidden sheet": 1, **({reason: 1} if reason else {})}
+    assert texts(path, text_column="text") == TABLE
+    assert time.process_time() - began < 30

@@ -92,6 +92,18 @@ def test_values_are_untyped_and_leading_blank_lines_skipped(tmp_path: Path) -> N
     assert isinstance(document.metadata["version"], UntypedText)
 
 
+def test_stray_quotation_marks_in_tsv_are_text(tmp_path: Path) -> None:
+    rows = [("a", '"One'), ("b", "two"), ("c", 'three" and'), ("d", '"Four" and'), ("e", '"five')]
+    (tmp_path / "rows.tsv").write_text("id\ttext\n" + "\n".join(map("\t".join, rows)))
+    reader = read_documents(tmp_path / "rows.tsv")
+    assert [(document.id, document.text) for document in reader] == rows
+    assert reader.report.repaired == {"quotation marks kept, because they enclose no cell": 5}
+    assert texts(write_packed(tmp_path / "rows.jsonl", b'[\n{"text": "One."},\n{"text": "Two."}\n]')) == [
+        "One.",
+        "Two.",
+    ]
+
+
 @pytest.mark.parametrize("suffix", [".jsonl", ".ndjson", ".jsonl.gz", ".jsonl.zst", ".JSONL.GZ"])
 def test_json_lines(tmp_path: Path, suffix: str) -> None:
     rows = [{"id": f"d{number}", "text": f"tëxt {number}"} for number in range(300)]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import logging
+import pickle
 import re
 import shutil
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 
 from simlte_st.errors import ConfigurationError
 from simlte_st.models.conversion import convert_base
-from simlte_st.models.sentence_transformer import SentenceTransformer
+from simlte_st.models.sentence_transformers import SentenceTransformer
 from simlte_st.modules import PositionPooling, TokenAttention
 
 
@@ -32,6 +33,8 @@ def test_saved_model_is_stock(encoder_path: Path, tmp_path: Path) -> None:
     stock = sentence_transformers.SentenceTransformer(str(encoder_path), device="cpu")
     texts = ["Ba bei bo.", "Cis ka."]
     assert np.array_equal(model.encode(texts), stock.encode(texts))
+    assert "sentence_transformers" in str(type(model)), "BERTopic and KeyBERT would replace other models"
+    assert np.array_equal(pickle.loads(pickle.dumps(model)).encode(texts), stock.encode(texts))
     model.save_pretrained(str(tmp_path / "saved"))
     stock.save_pretrained(str(tmp_path / "stock"))
     for name in ("modules.json", "config_sentence_transformers.json"):
@@ -49,8 +52,11 @@ def test_truncation_is_reported(longformer_path: Path, caplog: pytest.LogCapture
     with caplog.at_level(logging.WARNING, "simlte_st"):
         whole = model.encode([words(100), words(7)])
         assert caplog.messages == [], "the longest legal text is not cut"
-        cut = model.encode([words(101), words(7)])
-    [message] = caplog.messages
+        cut = [model.encode([words(101), words(7)]) for _ in "ab"][1]
+        [message] = caplog.messages
+        model.max_seq_length = 50
+        model.encode(words(101))
+    assert len(caplog.messages) == 2, "once a limit"
     assert re.search(r"100 tokens.* 1 of 2 .* 1\.0%", message)
     assert f"simlte convert {longformer_path} --output LONGER" in message
     np.testing.assert_allclose(cut, whole, atol=1e-6)

@@ -1,4 +1,8 @@
-"""sentence-transformers' class with faster encoding and truncation warnings."""
+"""sentence-transformers' class with faster encoding and truncation warnings.
+
+BERTopic and KeyBERT recognise a model by ``sentence_transformers`` in the name of its class's module, and silently
+replace others with their default model: hence this module's name.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +36,8 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
     2. ``encode`` batches texts of similar token length, with almost no padding; ``batch_size`` applies to the longest
        texts, and shorter ones get larger batches. On AMD processors with AVX-512, float32 linear layers use
        oneDNN, which is about twice as fast as PyTorch's default there; the vectors differ by about 1e-7.
-    3. A warning reports the number of truncated texts and the share of truncated tokens. ``max_seq_length`` never
-       exceeds the number of positions.
+    3. The first time that it truncates texts, ``encode`` warns of their number and the share of truncated tokens.
+       ``max_seq_length`` never exceeds the number of positions.
     4. On a CPU, 16-bit checkpoints compute in float32, unless ``model_kwargs={"dtype": ...}`` sets another dtype.
 
     After ``import simlte_st``, the stock class loads the same names and all saved models, including those with modules
@@ -80,10 +84,8 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
         limit = readable_tokens(self)
         if value is not None and limit is not None and value > limit:
             name = Truncation.of(self).model or "MODEL"
-            raise ConfigurationError(
-                f"max_seq_length={value}: the model has positions for {limit} tokens. To read more, convert it: "
-                f"simlte convert {name} --output LONGER"
-            )
+            advice = f"To read more, convert it: simlte convert {name} --output LONGER"
+            raise ConfigurationError(f"max_seq_length={value}: the model has positions for {limit} tokens. {advice}")
         length = VERY_LARGE_INTEGER if value is None else value
         sentence_transformers.SentenceTransformer.max_seq_length.fset(self, length)  # type: ignore[attr-defined]
 
@@ -111,8 +113,10 @@ class SentenceTransformer(sentence_transformers.SentenceTransformer):
         reader = TextReader(self, arguments["batch_size"], texts, embeds)
         arguments.update(self=reader.model, batch_size=reader.batch_size)
         vectors = sentence_transformers.SentenceTransformer.encode(*call.args, **call.kwargs)
-        if reader.truncation is not None and reader.truncation.cut_texts:
-            logger.warning("%s %s", reader.truncation.summary(), reader.truncation.advice)
+        reported = vars(self).setdefault("_reported_lengths", set())
+        if (truncation := reader.truncation) and truncation.cut_texts and truncation.max_seq_length not in reported:
+            reported.add(truncation.max_seq_length)  # once rather than at each call
+            logger.warning("%s %s", truncation.summary(), truncation.advice)
         return vectors
 
 
