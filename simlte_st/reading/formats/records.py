@@ -1,4 +1,4 @@
-"""Read CSV, TSV, JSON, JSON lines, workbooks and iterables of records, and convert Slack's markup to plain text.
+"""Read CSV, TSV, JSON, JSON lines, workbooks and iterables of records.
 
 Not with openpyxl or python-calamine: a crafted workbook of a few kilobytes makes them fill gigabytes with empty cells.
 """
@@ -32,8 +32,6 @@ MALFORMED_JSON = "malformed JSON"
 NOT_AN_OBJECT = "not an object"
 
 _ADVICE = "Make it an array of objects or strings, or JSON lines (.jsonl, one object per line)."
-_LINK = re.compile(r"<([@#!]?)([^<>|]+)\|?([^<>]*)>")  # in Slack's markup
-
 _MAX_NAME = 200  # characters; a longer cell is a text rather than the name of a column
 _ESCAPE = re.compile(r"_x([0-9A-Fa-f]{4})_")  # a character that XML cannot hold
 _LITERAL = re.compile(r'"[^"]*"|[\\_*].|\[(?![hms]+\])[^\]]*\]|;.*', re.DOTALL)  # in a number format, in lower case
@@ -175,7 +173,7 @@ def _objects(path: Path, reading: Reading) -> Iterator[RawRow | Skip]:
             yield Skip(where, MALFORMED_JSON, getattr(error, "msg", str(error)).removesuffix(" at"))
             continue
         if isinstance(values, dict):
-            yield RawRow(where, str(line.number - 1), _strip_slack_markup(values))
+            yield RawRow(where, str(line.number - 1), values)
         else:
             yield Skip(where, NOT_AN_OBJECT, f"a JSON {type(values).__name__}")
 
@@ -215,7 +213,7 @@ def item_rows(items: Iterable[object], name: str, reading: Reading) -> Iterator[
             reading.refuse_columns(f"{where} of {name} is a bare string, which")
             yield Row(where, None, item)
         elif isinstance(item, Mapping):
-            yield RawRow(where, str(index), _strip_slack_markup(item))
+            yield RawRow(where, str(index), item)
         else:
             yield Skip(where, NOT_A_STRING, f"{type(item).__name__} instead of a string or a mapping")
 
@@ -226,25 +224,6 @@ def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(values) < len(pairs):
         values = dict(zip(unique_names([name for name, _ in pairs]), [value for _, value in pairs], strict=True))
     return values
-
-
-def _strip_slack_markup(row: Mapping[str, object]) -> Mapping[str, object]:
-    """Return a row, without markup if it is a Slack message.
-
-    Links are replaced by their labels; user and channel ids without a label are removed.
-    """
-    text = row.get("text")
-    if row.get("type") != "message" or "ts" not in row or not isinstance(text, str):
-        return row
-    text = _LINK.sub(_link_label, text).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
-    return {**row, "text": text}
-
-
-def _link_label(match: re.Match[str]) -> str:
-    sign, target, label = match.groups()
-    if sign in ("@", "#"):
-        return sign + label if label else ""
-    return label or {"": target, "!": "" if "^" in target else f"@{target}"}[sign]
 
 
 def open_workbook(path: Path, reading: Reading) -> Iterator[Event]:
