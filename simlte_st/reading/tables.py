@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 TEXT_COLUMNS = ("text", "content", "body", "document", "article", "abstract", "full_text", "raw", "message")
 ID_COLUMNS = ("id", "doc_id", "document_id", "_id")
 
-MISSING_COLUMN = "missing column"
 
 LOOK_AHEAD = 100
 """Number of initial rows that determine the columns of a table without a schema."""
@@ -144,7 +143,7 @@ def read_table(table: Table, reading: Reading) -> Iterator[Event]:
         id_value, label = (None if value is MISSING else value for value in (id_value, label))
         if text is MISSING:
             id_text = row.generated_id if id_value is None else str(id_value)
-            yield Skip(row.where, MISSING_COLUMN, f"no {chosen.text!r}", id=id_text)
+            yield Skip(row.where, "missing column", f"no {chosen.text!r}", id=id_text)
             continue
         metadata = None
         if reading.metadata:

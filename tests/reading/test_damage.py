@@ -60,8 +60,7 @@ def write(path: Path, rows: list[str]) -> bytes:
     elif path.suffix == ".epub":
         write_epub(path, {f"{number}.xhtml": page(row) for number, row in enumerate(rows)})
     elif path.suffix in (".pptx", ".xlsx", ".msg"):
-        (file,) = Path(__file__).parent.glob(f"formats/files/*{path.suffix}")
-        path.write_bytes(file.read_bytes())
+        path.write_bytes(next(Path(__file__).parent.glob(f"formats/files/*{path.suffix}")).read_bytes())
     elif path.suffix == ".docx":
         write_docx(path, [plain(row) for row in rows])
     else:

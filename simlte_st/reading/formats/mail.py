@@ -27,8 +27,6 @@ from simlte_st.reading.rows import ENCRYPTED, EXTRA, BadTextError, Content, RawR
 from simlte_st.reading.tables import Table
 from simlte_st.reading.text_files import decode_text, open_bytes, read_whole, tidy_lines
 
-NO_MAIL = "not an e-mail"
-
 COLUMNS = ("id", "text", "subject", "sender", "recipients", "date")
 """Columns of a mailbox; a single e-mail only has those from ``subject`` on."""
 
@@ -53,7 +51,6 @@ _ADDRESSES, _DATES = (0x5D01, 0x0C1F), (0x0039, 0x0E06)
 _PLAIN, _HTML, _CODE_PAGE, _HTML_CODE_PAGE = 0x1000, 0x1013, 0x3FFD, 0x3FDE
 _ENCODINGS = {20866: "koi8-r", 50220: "iso-2022-jp", 51932: "euc-jp", 54936: "gb18030"}  # of code pages; others: cp...
 _RTF, _ATTACHED = "__substg1.0_10090102", "__substg1.0_3701000D"  # a stream and a folder
-_MESSAGE_SIZE = 1 << 16  # bytes that take as long to read as an empty message
 
 
 class _RawHeaders(email.policy.Compat32):
@@ -101,7 +98,7 @@ def read_mail(data: bytes, reading: Reading) -> Content:
     data = data.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n")
     message = email.message_from_bytes(data, policy=_RawHeaders())
     if not message.keys():
-        raise BadTextError(NO_MAIL, "it has no headers")
+        raise BadTextError("not an e-mail", "it has no headers")
     body = _part_text(message, reading)
     if reading.drop_quotes:
         body = without_quotes(body)
@@ -118,8 +115,8 @@ def read_msg(path: Path, reading: Reading) -> Content:
 
     with path.open("rb") as stream, olefile.OleFileIO(stream) as file:
         attached = sorted(path for path in file.listdir(streams=False, storages=True) if path[-1] == _ATTACHED)
-        # The streams of a crafted file may share their bytes.
-        reading.check_size(_MESSAGE_SIZE * len(attached) + sum(map(file.get_size, file.listdir())))
+        # The streams of a crafted file may share their bytes, and 64 KiB take as long to read as an empty message.
+        reading.check_size(len(attached) * (1 << 16) + sum(map(file.get_size, file.listdir())))
         return _outlook_message(file, attached, [], reading)
 
 
@@ -145,7 +142,7 @@ def _outlook_message(file: Any, attached: Sequence[list[str]], folder: list[str]
     subject, sender, recipients, message_id = map(text, (_SUBJECT, _SENDER, _RECIPIENTS, _ID))
     address = next((address for name in _ADDRESSES if "@" in (address := text(name))), "")
     sender = email.utils.formataddr((sender, address)) if address else sender
-    date = next((filetime2datetime(values[name]) for name in _DATES if name in values), None)
+    date = next((filetime2datetime(values[name]) for name in _DATES if values.get(name)), None)
     date = date and date.replace(tzinfo=timezone.utc)
     body = text(_PLAIN) or html_text(text(_HTML, _HTML_CODE_PAGE))
     body = without_quotes(body) if reading.drop_quotes else body

@@ -25,17 +25,14 @@ if TYPE_CHECKING:
     from lxml import etree
 
 UNPACKS = "unpacks to far more than text would"
-UNREAD_PAGE = "page missing or damaged"
-NO_TEXT = "without text (scanned?)"
 
-_MAX_UNPACKED = 20_000_000  # bytes, or 100 times the file size
-_MAX_PARSED = 100_000_000  # bytes; the parsed tree takes 30 times as much memory
+# Bytes of an archive (or 100 times its size), and of a part of it, whose tree takes 30 times as much memory.
+_MAX_UNPACKED, _MAX_PARSED = 20_000_000, 100_000_000
 _COMPOUND_FILE = bytes.fromhex("d0cf11e0a1b11ae1")  # signature of the container of encrypted documents
 
 _WORD_PARTS = (re.compile(r"word/document\d*\.xml"), re.compile(r"word/(?:foot|end)notes\d*\.xml"))
 _WORD_BREAKS = {"br": "\n", "cr": "\n", "tab": " ", "noBreakHyphen": "-"}
 _WORD_UNREAD = frozenset(("moveFrom", "Fallback"))  # moved text where it was, and duplicates for old readers
-_SLIDE_UNREAD = frozenset(("dt", "ftr", "hdr", "sldImg", "sldNum"))  # placeholders for dates, footers and numbers
 _ODT_BREAKS = {"line-break": "\n", "s": " ", "tab": " "}
 _ODT_UNREAD = frozenset(("tracked-changes", "annotation", "note-citation", "forms"))
 _XML_UNREAD = frozenset((  # elements of JATS and TEI that are not prose: metadata, references, formulas
@@ -56,10 +53,9 @@ _WHOLE_WORD = regex.compile(rf"{_SIGN}+(?:[-\u2010]{_SIGN}+)*+(?![-\u2010\xad])"
 _NUMBER = regex.compile(r"\p{N}")
 # Words that, before a hyphen at the end of a line, usually begin a compound.
 _FIRST_OF_TWO = frozenset((
-    "cross", "decision", "double", "end", "first", "five", "four", "full", "half", "hand", "hard", "high", "human",
-    "large", "last", "left", "light", "long", "low", "machine", "mid", "multi", "near", "new", "non", "off", "one",
-    "open", "peer", "post", "pre", "real", "right", "second", "self", "semi", "short", "single", "six", "small",
-    "state", "ten", "third", "three", "time", "top", "two", "user", "well", "wide", "word", "work", "year",
+    "cross", "double", "end", "first", "four", "full", "half", "hand", "hard", "high", "human", "large", "last", "left",
+    "light", "long", "low", "mid", "multi", "near", "new", "non", "off", "one", "open", "peer", "post", "pre", "real",
+    "right", "second", "self", "semi", "short", "single", "small", "third", "three", "time", "top", "two", "well",
 ))  # fmt: skip
 
 
@@ -108,7 +104,7 @@ def _slide_text(tree: etree._Element) -> str:
     """Return the text of a slide or of its notes, with the title first."""
     for shape in list(tree.iter("{*}sp")):
         kind = next((node.get("type") for node in shape.iter("{*}ph")), None)
-        if kind in _SLIDE_UNREAD:
+        if kind in ("dt", "ftr", "hdr", "sldNum"):  # dates, footers, headers and page numbers
             shape.getparent().remove(shape)
         elif kind in ("title", "ctrTitle"):
             tree.insert(0, shape)
@@ -148,7 +144,7 @@ def read_epub(path: Path, reading: Reading) -> Content:
                 unread.append(page)
     if unread and not any(texts):
         raise BadTextError(DAMAGED, f"{unread[0]} cannot be read")
-    return Content("\n\n".join(filter(None, texts)), repairs={UNREAD_PAGE: unread[0]} if unread else {})
+    return Content("\n\n".join(filter(None, texts)), repairs={"page missing or damaged": unread[0]} if unread else {})
 
 
 def read_xml(path: Path, reading: Reading) -> str:
@@ -329,7 +325,7 @@ def read_pdf(path: Path, reading: Reading) -> str:
     except (pypdf.errors.FileNotDecryptedError, pypdf.errors.WrongPasswordError) as error:
         raise BadTextError(ENCRYPTED, "it needs a password") from error
     if not any(pages):
-        raise BadTextError(NO_TEXT, f"{len(pages):,} pages")
+        raise BadTextError("without text (scanned?)", f"{len(pages):,} pages")
     return _join_words(_LIGATURE.sub(lambda match: unicodedata.normalize("NFKC", match[0]), "\n".join(pages)))
 
 

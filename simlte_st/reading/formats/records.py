@@ -27,9 +27,6 @@ from simlte_st.reading.text_files import decode_text, read_lines, read_whole, ti
 
 MALFORMED_ROW = "malformed row"
 STRAY_QUOTES = "quotation marks kept, because they enclose no cell"
-WRONG_FIELDS = "wrong number of fields"
-MALFORMED_JSON = "malformed JSON"
-NOT_AN_OBJECT = "not an object"
 
 _ADVICE = "Make it an array of objects or strings, or JSON lines (.jsonl, one object per line)."
 _MAX_NAME = 200  # characters; a longer cell is a text rather than the name of a column
@@ -125,7 +122,7 @@ def open_csv(path: Path, reading: Reading) -> Table:
             if problems:
                 yield Skip(where, *problems[0])
             elif len(row) != len(header):
-                yield Skip(where, WRONG_FIELDS, f"{len(row)} instead of {len(header)}")
+                yield Skip(where, "wrong number of fields", f"{len(row)} instead of {len(header)}")
             else:
                 yield RawRow(where, str(index), dict(zip(names, map(UntypedText, row), strict=True)))
 
@@ -170,12 +167,12 @@ def _objects(path: Path, reading: Reading) -> Iterator[RawRow | Skip]:
         try:
             values = json.loads(line.text, object_pairs_hook=_unique_keys)
         except (ValueError, RecursionError) as error:  # for example, a number with thousands of digits
-            yield Skip(where, MALFORMED_JSON, getattr(error, "msg", str(error)).removesuffix(" at"))
+            yield Skip(where, "malformed JSON", getattr(error, "msg", str(error)).removesuffix(" at"))
             continue
         if isinstance(values, dict):
             yield RawRow(where, str(line.number - 1), values)
         else:
-            yield Skip(where, NOT_AN_OBJECT, f"a JSON {type(values).__name__}")
+            yield Skip(where, "not an object", f"a JSON {type(values).__name__}")
 
 
 def open_json(path: Path, reading: Reading) -> Table:
@@ -235,12 +232,11 @@ def open_workbook(path: Path, reading: Reading) -> Iterator[Event]:
         with open_zip(path) as archive:
             main = dict(linked_parts(archive, "").values())["officeDocument"]
             links, book = linked_parts(archive, main), parse_part(archive, main)
-            parts, strings, formats = dict(links.values()), list[str](), [""]
+            parts, strings = dict(links.values()), list[str]()
             if "sharedStrings" in parts:
                 reading.check_size(archive.getinfo(parts["sharedStrings"]).file_size)
                 strings = [text for _, _, text in _elements(archive, parts["sharedStrings"])]
-            if "styles" in parts:
-                formats = _number_formats(archive, parts["styles"]) or formats
+            formats = (_number_formats(archive, parts["styles"]) if "styles" in parts else []) or [""]
             epoch = datetime(1904, 1, 1) if {"1", "true"} & {*book.xpath("//@date1904")} else datetime(1899, 12, 30)
             for node in book.iter("{*}sheet"):
                 title, (kind, part) = node.get("name", ""), links[relation(node)]
@@ -333,8 +329,7 @@ def _show_number(text: str, code: str, epoch: datetime) -> str:
 
 def _elements(archive: zipfile.ZipFile, part: str) -> Iterator[tuple[str, dict[str, str], str]]:
     """Yield the name, attributes and text of rows, their cells and shared strings, without building a tree."""
-    elements: list[tuple[str, dict[str, str], list[str]]] = []
-    opened = ""
+    elements, opened = list[tuple[str, dict[str, str], list[str]]](), ""
 
     def start(tag: str, attributes: dict[str, str]) -> None:
         nonlocal opened

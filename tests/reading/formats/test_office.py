@@ -134,12 +134,9 @@ def test_files_without_text_are_counted(tmp_path: Path) -> None:
     assert skipped(tmp_path) == {"damaged": 6, "encrypted": 1, "empty": 1}
 
 
-@pytest.mark.parametrize(
-    ("name", "part"),
-    [("a.docx", "word/document.xml"), ("a.odt", "content.xml"), ("a.epub", "x"), ("a.pptx", "x"), ("a.xlsx", "x")],
-)
-def test_zip_bombs_are_not_unpacked(tmp_path: Path, name: str, part: str) -> None:
-    with zipfile.ZipFile(tmp_path / name, "w", zipfile.ZIP_DEFLATED) as bomb, bomb.open(part, "w") as stream:
+@pytest.mark.parametrize("name", ["a.docx", "a.odt", "a.epub", "a.pptx", "a.xlsx"])
+def test_zip_bombs_are_not_unpacked(tmp_path: Path, name: str) -> None:
+    with zipfile.ZipFile(tmp_path / name, "w", zipfile.ZIP_DEFLATED) as bomb, bomb.open("x", "w") as stream:
         for _ in range(30):
             stream.write(bytes(1 << 20))
     (tmp_path / "good.txt").write_text("Text.")
@@ -254,25 +251,25 @@ NUMBERS = "".join(f"<row><c s='{n}'><v>{number}</v></c></row>" for n, (_, number
 HEADER = "<row><c t='str'><v>a</v></c><c t='str'><v>b</v></c></row>"
 LAUGHS = "<!DOCTYPE w [<!ENTITY a 'ha'><!ENTITY b '&a;&a;'>]><w><row><c t='str'><v>&b;</v></c></row></w>"
 SHEETS = (
-    (f"<w>{NUMBERS}</w>", ["\n".join(shown for _, _, shown in SHOWN)], ""),
-    (f"<w><row><c t='str'><v>Title</v></c></row>{HEADER}{HEADER}</w>", ["Title\na\tb\na\tb"], ""),
-    (f"<w>{HEADER}{NUMBERS}</w>", [], "sheet without a text column"),
-    (f"<w><row r='{10**12}'><c r='ZZZZ1'><v>1</v></c></row></w>", ["1"], ""),
-    (f"<w>{'<row/>' * 1_000_000}</w>", [], "empty"),
-    (LAUGHS, [], "empty"),
-    ("<w><row>", [], "damaged"),
-    ("", [], "damaged"),
+    (f"<w>{NUMBERS}</w>", ["\n".join(shown for _, _, shown in SHOWN)], []),
+    (f"<w><row><c t='str'><v>Title</v></c></row>{HEADER}{HEADER}</w>", ["Title\na\tb\na\tb"], []),
+    (f"<w>{HEADER}{NUMBERS}</w>", [], ["sheet without a text column"]),
+    (f"<w><row r='{10**12}'><c r='ZZZZ1'><v>1</v></c></row></w>", ["1"], []),
+    (f"<w>{'<row/>' * 1_000_000}</w>", [], ["empty"]),
+    (LAUGHS, [], ["empty"]),
+    ("<w><row>", [], ["damaged"]),
+    ("", [], ["damaged"]),
 )
 
 
-@pytest.mark.parametrize(("sheet", "expected", "reason"), SHEETS)
-def test_sheets_are_tables_texts_or_reported(tmp_path: Path, sheet: str, expected: list[str], reason: str) -> None:
+@pytest.mark.parametrize(("sheet", "expected", "reasons"), SHEETS)
+def test_sheets_are_read_or_reported(tmp_path: Path, sheet: str, expected: list[str], reasons: list[str]) -> None:
     with zipfile.ZipFile(FILES / "book.xlsx") as book:
         parts = {name: book.read(name).decode() for name in book.namelist()}
     parts = {**parts, "xl/worksheets/sheet2.xml": sheet, "xl/styles.xml": STYLES}
     path = write_zip(tmp_path / "a.xlsx", {name: part for name, part in parts.items() if part})
     began = time.process_time()
     assert texts(path) == [*TABLE, *expected]
-    assert skipped(path) == {"hidden sheet": 1, **({reason: 1} if reason else {})}
+    assert time.process_time() - began < 10
+    assert skipped(path) == {"hidden sheet": 1, **dict.fromkeys(reasons, 1)}
     assert texts(path, text_column="text") == TABLE
-    assert time.process_time() - began < 30
