@@ -46,9 +46,8 @@ _ORIGINAL_HEADER = re.compile(r"[^\s:>][^:]{0,20}: ")  # in any language
 _INTRODUCTION = 3  # maximum number of lines that introduce a quote
 
 # Properties of Outlook messages. A sender's second address may be one that only Exchange knows.
-_CLASS, _SUBJECT, _SENDER, _RECIPIENTS, _ID = 0x001A, 0x0037, 0x0C1A, 0x0E04, 0x1035
-_ADDRESSES, _DATES = (0x5D01, 0x0C1F), (0x0039, 0x0E06)
-_PLAIN, _HTML, _CODE_PAGE, _HTML_CODE_PAGE = 0x1000, 0x1013, 0x3FFD, 0x3FDE
+_CLASS, _SUBJECT, _SENDER, _RECIPIENTS, _ID, _PLAIN, _HTML = 0x001A, 0x0037, 0x0C1A, 0x0E04, 0x1035, 0x1000, 0x1013
+_CODE_PAGE, _HTML_CODE_PAGE, _ADDRESSES, _DATES = 0x3FFD, 0x3FDE, (0x5D01, 0x0C1F), (0x0039, 0x0E06)
 _ENCODINGS = {20866: "koi8-r", 50220: "iso-2022-jp", 51932: "euc-jp", 54936: "gb18030"}  # of code pages; others: cp...
 _RTF, _ATTACHED = "__substg1.0_10090102", "__substg1.0_3701000D"  # a stream and a folder
 

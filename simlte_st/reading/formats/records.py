@@ -29,6 +29,7 @@ MALFORMED_ROW = "malformed row"
 STRAY_QUOTES = "quotation marks kept, because they enclose no cell"
 
 _ADVICE = "Make it an array of objects or strings, or JSON lines (.jsonl, one object per line)."
+_BLANK = UntypedText()  # a cell
 _MAX_NAME = 200  # characters; a longer cell is a text rather than the name of a column
 _ESCAPE = re.compile(r"_x([0-9A-Fa-f]{4})_")  # a character that XML cannot hold
 _LITERAL = re.compile(r'"[^"]*"|[\\_*].|\[(?![hms]+\])[^\]]*\]|;.*', re.DOTALL)  # in a number format, in lower case
@@ -259,7 +260,7 @@ def _sheet_events(name: str, title: str, rows: Iterator[RawRow], reading: Readin
     rows = itertools.chain(first, rows)
     if names := _column_names([row.values for row in first]):
         next(rows)
-        named = (replace(row, values={names.get(key, key): cell for key, cell in row.values.items()}) for row in rows)
+        named = (replace(row, values={names[key]: row.values.get(key, _BLANK) for key in names}) for row in rows)
         yield from read_table(mappings_table(name, named, lambda value: not isinstance(value, UntypedText)), reading)
         return
     reading.refuse_columns(f"{name} has no header, so it")
