@@ -13,7 +13,7 @@ import itertools
 import re
 import struct
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from email.header import decode_header
 from email.message import Message
 from pathlib import Path
@@ -121,7 +121,6 @@ def read_msg(path: Path, reading: Reading) -> Content:
 
 def _outlook_message(file: Any, attached: Sequence[list[str]], folder: list[str], reading: Reading) -> Content:
     """Read the message in a folder of an OLE file."""
-    from olefile.olefile import filetime2datetime
 
     def read(name: str) -> bytes:
         path = [*folder, name]
@@ -141,8 +140,8 @@ def _outlook_message(file: Any, attached: Sequence[list[str]], folder: list[str]
     subject, sender, recipients, message_id = map(text, (_SUBJECT, _SENDER, _RECIPIENTS, _ID))
     address = next((address for name in _ADDRESSES if "@" in (address := text(name))), "")
     sender = email.utils.formataddr((sender, address)) if address else sender
-    date = next((filetime2datetime(values[name]) for name in _DATES if values.get(name)), None)
-    date = date and date.replace(tzinfo=timezone.utc)
+    ticks = next((values[name] for name in _DATES if values.get(name)), 0)  # of 100 nanoseconds, since 1601
+    date = datetime(1601, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=ticks // 10) if ticks else None
     body = text(_PLAIN) or html_text(text(_HTML, _HTML_CODE_PAGE))
     body = without_quotes(body) if reading.drop_quotes else body
     children = (_outlook_message(file, attached, child, reading).text for child in attached if child[:-2] == folder)
