@@ -131,7 +131,7 @@ def _outlook_message(file: Any, attached: Sequence[list[str]], folder: list[str]
         number = values.get(page, 0) % (1 << 32)
         codec = find_codec(_ENCODINGS.get(number, f"cp{number}")) or "cp1252"
         decoded = wide.decode("utf-16-le", "replace") or decode_text((narrow or data).rstrip(b"\0"), codec, mend=True)
-        return decoded.strip("\0").strip()
+        return decoded.replace("\r\n", "\n").strip("\0").strip()
 
     numbers = read("__properties_version1.0")[24 if folder else 32 :]
     values = {name: value for _, name, _, value in struct.iter_unpack("<HHIQ", numbers[: len(numbers) // 16 * 16])}

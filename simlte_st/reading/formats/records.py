@@ -297,9 +297,9 @@ def _sheet_rows(
         if kind == "s" and text:
             text = strings[int(text)]
         elif kind == "n" and text:
-            text = UntypedText(_show_number(text, formats[int(attributes.get("s", 0))], epoch))
-        elif kind == "b":
-            text = UntypedText("TRUE" if text == "1" else "FALSE")
+            text = UntypedText(_show_number(text, formats[int(attributes.get("s") or 0)], epoch))
+        elif kind in ("b", "d"):  # booleans and ISO 8601 dates
+            text = UntypedText({"0": "FALSE", "1": "TRUE"}.get(text, text))
         if text and kind != "e":  # an error
             cells[place.rstrip("0123456789") or f"column {column}"] = text
 

@@ -227,7 +227,7 @@ SENT = {"sender": "Ann Lee <ann@example.com>", "date": datetime(2024, 2, 29, 14,
 OTHER_PROGRAMS = (
     ("deck.pptx", [DECK], {"file": "deck"}, "slide 2"),
     ("book.xlsx", [*TABLE, FORM], PRICES, "Lists"),
-    ("mail.msg", ["Grüße vom Hafen\n\nThe ferry leaves at dawn.\n\nGröße"], SENT, ""),
+    ("mail.msg", ["Grüße vom Hafen\n\nThe ferry leaves\nat dawn\n\nGröße"], SENT, ""),
 )
 
 
