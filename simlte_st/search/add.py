@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import ArrayLike
 
-from simlte_st.errors import ConfigurationError, format_count
+from simlte_st.errors import ConfigurationError, format_count, list_names
 from simlte_st.files import SETTINGS_FILE, write_json
 from simlte_st.models.encode import Engine, make_parts
 from simlte_st.models.limits import Truncation, warn_of_language, warn_of_truncation
@@ -91,7 +91,7 @@ class IndexReport:
         if self.truncation.cut_texts:
             lines.append(self.truncation.summary())
         if self.misfits:
-            columns = ", ".join(f"{name} ({count:,})" for name, count in self.misfits.items())
+            columns = list_names(f"{name} ({count:,})" for name, count in self.misfits.items())
             reasons = f"are binary, do not fit their column's type, or exceed {MAX_COLUMNS} columns"
             lines.append(f"dropped values that {reasons}: {columns}. Choose the columns with columns=.")
         return "\n".join(lines)
