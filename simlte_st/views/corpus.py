@@ -39,8 +39,6 @@ _NUMBERS = pa.list_(pa.int32())
 SCHEMA = pa.schema({"id": pa.string(), "sentences": pa.list_(pa.string()), "paragraphs": _NUMBERS, "tokens": _NUMBERS})
 """Columns of a corpus, named after the fields of :class:`~simlte_st.reading.document.SegmentedDocument`."""
 
-TOO_SHORT = "too short for two views"
-EXACT_DUPLICATE = "exact duplicate of another document"
 _BATCH = 256  # maximum rows in an Arrow record batch
 _BATCH_CHARACTERS = 32_000_000  # maximum characters in a record batch, to limit memory use
 
@@ -139,7 +137,7 @@ def _without_duplicates(documents: Iterable[Document], report: CorpusReport) -> 
     for document in documents:
         key = text_key(document.text)
         if key in keys:
-            report.leave_out(EXACT_DUPLICATE)
+            report.leave_out("exact duplicate of another document")
         else:
             keys.add(key)
             yield document
@@ -151,7 +149,7 @@ def _select(documents: Iterable[SegmentedDocument], view: View, report: CorpusRe
             report.count(document)
             yield document
         else:
-            report.leave_out(TOO_SHORT)
+            report.leave_out("too short for two views")
 
 
 def _write_rows(path: Path, documents: Iterable[SegmentedDocument]) -> None:
