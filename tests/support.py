@@ -43,6 +43,31 @@ def make_document(number: int, sentences: int = 12, words: int = 8) -> str:
     return " ".join(texts)
 
 
+def stock_model(folder: Path) -> SentenceTransformer:
+    """Load a model as the stock class."""
+    return SentenceTransformer(str(folder), device="cpu")
+
+
+def watch(model: Any) -> list[tuple[int, int, int]]:
+    """Record the texts, width and tokens of each pass."""
+    notes: list[tuple[int, int, int]] = []
+
+    def note(module: Any, inputs: Any) -> None:
+        mask = inputs[0]["attention_mask"]
+        notes.append((*mask.shape, int(mask.sum())))
+
+    model[0].register_forward_pre_hook(note)
+    return notes
+
+
+def record_texts(model: Any) -> list[str]:
+    """Record the texts that ``encode_document`` gets."""
+    encoded: list[str] = []
+    original = model.encode_document
+    model.encode_document = lambda texts, **options: encoded.extend(texts) or original(texts, **options)
+    return encoded
+
+
 def write_jsonl(path: Path, rows: Iterable[Any]) -> Path:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path

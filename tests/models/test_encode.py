@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
-from support import interrupt_at_rename
+from support import interrupt_at_rename, record_texts
 
 from simlte_st.data import Document
 from simlte_st.errors import ConfigurationError, Interrupted, ModelError, ResumeError
@@ -68,9 +68,7 @@ def test_interrupted_run_resumes(model: SentenceTransformer, corpus: list[Docume
     output = tmp_path / "v.parquet"
     interrupt(model, corpus, output)
     assert not output.exists()
-    seen: list[str] = []
-    original = model.encode_document
-    model.encode_document = lambda texts, **options: seen.extend(texts) or original(texts, **options)  # type: ignore[assignment]
+    seen = record_texts(model)
     report = encode_documents(model, corpus, output, part_size=10, resume=True)
     assert seen == [document.text for document in corpus[20:]]
     assert report.documents == len(corpus)
@@ -81,13 +79,7 @@ def test_resuming_needs_the_same_settings(model: SentenceTransformer, corpus: li
     output = tmp_path / "v.parquet"
     with pytest.raises(ResumeError, match="no interrupted run"):
         encode_documents(model, corpus, output, resume=True)
-
-    def broken() -> Iterator[Document]:
-        yield from corpus[:12]
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        encode_documents(model, broken(), output, part_size=10)
+    interrupt(model, corpus, output)
     with pytest.raises(ResumeError, match="different settings"):
         encode_documents(model, corpus, output, part_size=10, normalize=True, resume=True)
     with pytest.raises(ConfigurationError, match="resume=True"):
@@ -116,9 +108,7 @@ def test_changed_texts_and_weights_are_detected(
         encode_documents(model, corpus, output, part_size=10, resume=True)
     with torch.no_grad():
         weight[0, 0] -= 1
-    seen: list[str] = []
-    original = model.encode_document
-    model.encode_document = lambda texts, **options: seen.extend(texts) or original(texts, **options)  # type: ignore[assignment]
+    seen = record_texts(model)
     changed = [Document(one.id, one.text + " bis" * (row == 3)) for row, one in enumerate(corpus)][:-20]
     encode_documents(model, changed, output, part_size=10, resume=True)
     assert seen == [one.text for one in (*changed[:10], *changed[20:])], "the second part stays"

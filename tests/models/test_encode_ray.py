@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 import ray
 from sentence_transformers import SentenceTransformer
+from support import record_texts
 
 from simlte_st.data import read_documents
 from simlte_st.errors import ConfigurationError, ModelError
@@ -108,9 +109,7 @@ def test_parts_of_a_killed_driver_are_reused(
     time.sleep(1)  # the actor ends with its process
     made = {int(path.name.split("-")[1]) for path in parts.glob("part-*")}  # counted from 1, in the order of two actors
     assert 2 <= len(made) < 10
-    encoded: list[str] = []
-    original = model.encode_document
-    model.encode_document = lambda texts, **options: encoded.extend(texts) or original(texts, **options)  # type: ignore[assignment]
+    encoded = record_texts(model)
     encode_documents(model, source, output, part_size=5, resume=True)
     assert encoded == [text for row, text in enumerate(documents) if row // 5 + 1 not in made]
     ids, resumed = vectors(output)

@@ -11,14 +11,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from simlte_st import SentenceTransformer as OwnSentenceTransformer
 from simlte_st.errors import DataError
 from simlte_st.models.loading import load_model
-from simlte_st.models.lsa import (
-    append_lsa,
-    append_vectors,
-    document_token_counts,
-    end_with_lsa,
-    scaling,
-    word_vectors,
-)
+from simlte_st.models.lsa import append_lsa, append_vectors, document_token_counts, end_with_lsa, scaling, word_vectors
 from simlte_st.models.vectors import unit_rows
 
 

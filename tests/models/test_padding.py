@@ -12,7 +12,7 @@ import sentence_transformers
 import torch
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
-from support import make_document, make_tokenizer
+from support import make_document, make_tokenizer, stock_model, watch
 from torch import Tensor
 from transformers import (
     BigBirdConfig,
@@ -61,21 +61,6 @@ def write(folder: Path, make: Callable[[], PreTrainedModel], side: str = "right"
     modules = [Transformer(str(folder / "raw")), Pooling(32, pooling)]
     sentence_transformers.SentenceTransformer(modules=modules, device="cpu").save_pretrained(str(folder / "model"))
     return folder / "model"
-
-
-def stock_model(folder: Path) -> sentence_transformers.SentenceTransformer:
-    return sentence_transformers.SentenceTransformer(str(folder), device="cpu")
-
-
-def watch(model: Any) -> list[tuple[int, int, int]]:
-    """Record the texts, width and tokens of each pass."""
-    notes: list[tuple[int, int, int]] = []
-    model[0].register_forward_pre_hook(
-        lambda module, inputs: notes.append(
-            (*inputs[0]["attention_mask"].shape, int(inputs[0]["attention_mask"].sum()))
-        )
-    )
-    return notes
 
 
 @pytest.mark.parametrize("pooling", ["lasttoken", "mean"])

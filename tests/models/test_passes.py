@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import sentence_transformers
 import torch
 import torch.nn.functional as F
+from support import stock_model, watch
 from torch import Tensor, nn
 
 from simlte_st.compat import onednn_linear
@@ -30,22 +30,6 @@ def mixed_texts(lengths: list[int] = LENGTHS) -> list[str]:
     """Shuffled texts: character counts say little about token counts, one is empty and one occurs twice."""
     texts = [" ".join([",,,," if number % 3 else "ba"] * length) for number, length in enumerate(lengths)]
     return random.Random(0).sample([*texts, "", texts[4]], len(texts) + 2)
-
-
-def stock_model(path: Path) -> sentence_transformers.SentenceTransformer:
-    return sentence_transformers.SentenceTransformer(str(path), device="cpu")
-
-
-def watch(model: Any) -> list[tuple[int, int, int]]:
-    """Record the texts, width and tokens of each pass."""
-    notes: list[tuple[int, int, int]] = []
-
-    def note(module: Any, inputs: Any) -> None:
-        mask = inputs[0]["attention_mask"]
-        notes.append((*mask.shape, int(mask.sum())))
-
-    model[0].register_forward_pre_hook(note)
-    return notes
 
 
 @pytest.mark.parametrize("backbone", [None, "longformer", "chunk-mean"])
@@ -264,8 +248,7 @@ def test_fast_products_are_used_only_for_encoding(
 ) -> None:
     monkeypatch.setattr(passes, "FEWEST_PRODUCTS", 1)
     model = SentenceTransformer(str(encoder_path), device="cpu")
-    stock = sentence_transformers.SentenceTransformer(str(encoder_path), device="cpu")
-    np.testing.assert_allclose(model.encode(TEXTS), stock.encode(TEXTS), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(model.encode(TEXTS), stock_model(encoder_path).encode(TEXTS), rtol=0, atol=1e-6)
     assert products
     assert min(products) >= FEWEST_ROWS
     before = len(products)

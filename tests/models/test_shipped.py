@@ -19,18 +19,8 @@ from simlte_st.errors import ConfigurationError, DiskFullError
 from simlte_st.files import HOME_VARIABLE, read_json
 from simlte_st.models import shipped
 from simlte_st.models.loading import model_source
-from simlte_st.models.names import (
-    OWN_ENCODERS,
-    base_of_own_models,
-    own_folder,
-    packaged_base_installed,
-)
-from simlte_st.models.shipped import (
-    BUILD_FILE,
-    CARD_FILE,
-    DIFFERENCE_FILE,
-    RECIPE,
-)
+from simlte_st.models.names import OWN_ENCODERS, base_of_own_models, own_folder, packaged_base_installed
+from simlte_st.models.shipped import BUILD_FILE, CARD_FILE, DIFFERENCE_FILE, RECIPE
 from simlte_st.modules.position_pooling import FLAT, POWER
 
 needs_base = pytest.mark.skipif(not packaged_base_installed(), reason="the packaged base model is not installed")

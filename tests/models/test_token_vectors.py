@@ -61,11 +61,7 @@ def test_other_models_are_left_to_sentence_transformers(places: Path, encoder_pa
     other = tmp_path / "other"
     make_static_model().save_pretrained(str(other))
     modules = json.loads((other / "modules.json").read_text())
-    for kind in (
-        "sentence_transformers.models.Dense",
-        "simlte_st.modules.TokenTable",
-        "theirs.StaticEmbedding",
-    ):
+    for kind in ("sentence_transformers.models.Dense", "simlte_st.modules.TokenTable", "theirs.StaticEmbedding"):
         (other / "modules.json").write_text(json.dumps([modules[0], {**modules[1], "type": kind}]))
         assert TokenVectors.load(other) is None
 
