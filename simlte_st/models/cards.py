@@ -52,7 +52,7 @@ def write_model_card(folder: Path, *, base: str, summary: str, about: str) -> No
         matter["tags"] = list(dict.fromkeys([*matter.get("tags", ()), "static-embeddings", "model2vec"]))
     package, install = _OWN if custom else _STOCK
     usage = [f"```bash\n{install}\n```\n", _snippet(f"{package}.SentenceTransformer", "", name, encode_call(settings))]
-    if model2vec and "StaticModel" not in about and not any((settings.get("prompts") or {}).values()):
+    if model2vec and not any((settings.get("prompts") or {}).values()):
         usage += [_WITHOUT_TORCH, _snippet("model2vec.StaticModel", ".from_pretrained", name, encode_call({}))]
     stock = " The stock class of sentence-transformers loads it too, after `import simlte_st`." * custom
     place = f"Replace `{name}` with the path to this folder or the model's name on the Hub.{stock}"
@@ -93,8 +93,6 @@ def _training_details(body: str) -> str:
 
 # Cards of exported models.
 
-_SPECIAL_WORDS = "tokenizer.encode_special_tokens = True  # words such as [MASK] are text\n"
-
 _SCRIPT = """\
 import numpy as np
 from onnxruntime import InferenceSession
@@ -118,7 +116,8 @@ def export_card(
     ``offset`` is the prompt's length in tokens; ``cosine`` is None for float32 weights.
     """
     reads = "any number of" if settings["max_length"] is None else f"up to {settings['max_length']:,}"
-    special = _SPECIAL_WORDS if settings["split_special_tokens"] else ""
+    words_as_text = "tokenizer.encode_special_tokens = True  # words such as [MASK] are text\n"
+    special = words_as_text if settings["split_special_tokens"] else ""
     script = _SCRIPT.format(special=special, prompt=prompt, offset=offset)
     precision = (
         f"the weights are float32, and its vectors differ from the original's by at most {error:.1e} of their length"

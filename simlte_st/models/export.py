@@ -244,18 +244,6 @@ def _quantise(path: Path) -> None:
 
 # Static models.
 
-_WITHOUT_TORCH = """\
-## Without torch
-
-```python
-from model2vec import StaticModel  # pip install "model2vec>=0.10"; earlier versions read only 512 tokens
-
-vectors = StaticModel.from_pretrained("{name}").encode(["A long document ...", "Another one ..."])
-```
-
-model2vec skips unknown tokens; sentence-transformers does not.
-"""
-
 
 def _write_static(
     model: SentenceTransformer, name: str, path: Path, dtype: str, dimension: int | None
@@ -301,7 +289,8 @@ def _write_static(
         f"`{shown_base(name)}`, exported by simlte_st: a static model in {dtype}, {space:.1f} MiB, with {keeps}. "
         f"On synthetic texts, the lowest cosine with the model's vectors, in these dimensions, is {cosine:.5f}."
     )
-    write_model_card(path, base=name, summary=summary, about=_WITHOUT_TORCH.format(name=path.name))
+    about = "## Limits\n\nmodel2vec skips unknown tokens; sentence-transformers does not."
+    write_model_card(path, base=name, summary=summary, about=about)
     return axes.shape[1], cosine
 
 

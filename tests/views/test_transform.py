@@ -137,16 +137,11 @@ def examples_of(documents: Any, **settings: Any) -> dict[str, list[str]]:
 
 
 def test_examples_are_views_of_the_documents(model: SentenceTransformer, documents: list[str]) -> None:
-    rows = [{"id": f"d{number}", "text": text * 3} for number, text in enumerate(documents[:6])]
-    view = DocSplit(p=0.4)
-    count = tokenizer_counter(model.tokenizer)
-    expected = {}
-    for row in rows:
-        segmented = segment_document(Document(row["id"], row["text"]), PUNKT, count)
-        pair = draw_views(segmented, view, seed=3, epoch=2, budget=view_budget(model))
-        assert pair is not None
-        assert len(pair.anchor) + len(pair.positive) < len(row["text"]) * 0.9  # windowed
-        expected[row["id"]] = [pair.anchor, pair.positive]
+    texts, view = [text * 3 for text in documents[:6]], DocSplit(p=0.4)
+    rows = [{"id": str(number), "text": text} for number, text in enumerate(texts)]
+    expected = {pair.id: [pair.anchor, pair.positive] for pair in expected_pairs(texts, model, 2, seed=3, view=view)}
+    assert len(expected) == 6
+    assert all(sum(map(len, expected[row["id"]])) < len(row["text"]) * 0.9 for row in rows), "windowed"
     assert examples_of(rows, view=view, seed=3, epoch=2, model=model) == expected
 
 
