@@ -126,25 +126,17 @@ def test_segmenter_that_changes_the_text_is_an_error(segmenter: splitting.Segmen
         segment_document(Document("d", "Some Text. And more."), segmenter)
 
 
-def test_blank_lines_separate_paragraphs() -> None:
+def test_blank_or_long_lines_are_paragraphs() -> None:
     assert split_paragraphs("a\nb\n\nc\n \t \n\n d \n") == ["a\nb", "c", "d"]
     assert split_paragraphs("a\r\n\r\nb\r\rc") == ["a", "b", "c"]
     assert split_paragraphs(" \n\n \n") == []
-
-
-def test_long_lines_are_paragraphs_without_blank_lines() -> None:
     long = "long " * 30
     assert split_paragraphs(f"title\n{long}\nend") == ["title", long.strip(), "end"]
-    # blank lines take precedence
-    assert split_paragraphs(f"title\n{long}\n\nend") == [f"title\n{long.strip()}", "end"]
-
-
-def test_hard_wrapped_lines_are_one_paragraph() -> None:
-    text = "This sentence is wrapped\nby hand. And so is\nthis one."
-    assert split_paragraphs(text) == [text]
-    assert cut(text) == ["This sentence is wrapped\nby hand.", "And so is\nthis one."]
-    assert split_paragraphs("x" * 120 + "\ny") == ["x" * 120 + "\ny"]
+    assert split_paragraphs(f"title\n{long}\n\nend") == [f"title\n{long.strip()}", "end"], "blank lines come first"
     assert split_paragraphs("x" * 121 + "\ny") == ["x" * 121, "y"]
+    for wrapped in ("x" * 120 + "\ny", "This sentence is wrapped\nby hand. And so is\nthis one."):
+        assert split_paragraphs(wrapped) == [wrapped]
+    assert cut(wrapped) == ["This sentence is wrapped\nby hand.", "And so is\nthis one."]
 
 
 def test_token_counts_match_the_tokenizer(model: SentenceTransformer, documents: list[str]) -> None:
