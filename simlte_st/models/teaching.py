@@ -6,7 +6,7 @@ vectors should point in the direction of the encoder's embedding of the passage.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -34,7 +34,6 @@ PASSAGE_WORDS = ((3, 15, 0.25), (40, 110, 0.5), (110, 300, 0.25))
 """Lengths of passages, from and to a number of words, with their shares: queries are short, documents long."""
 
 _CHUNK = 1024  # passages to embed at once
-_ENCODER_BATCH = 32
 
 
 def draw_passages(texts: Sequence[str], count: int, seed: int) -> list[str]:
@@ -64,7 +63,7 @@ def embed_passages(encoder: SentenceTransformer, passages: list[str], *, progres
     starts = range(0, len(passages), _CHUNK)
     bar_name = f"Encoding {len(passages):,} passages"
     parts = [
-        encode_counted(encoder, passages[start : start + _CHUNK], _ENCODER_BATCH).vectors
+        encode_counted(encoder, passages[start : start + _CHUNK], batch_size=32).vectors
         for start in with_progress_bar(starts, bar_name, unit="part", show=progress)
     ]
     return np.concatenate(parts)
@@ -119,10 +118,13 @@ def fit_table(
         left, _, right = torch.linalg.svd(targets.T @ means)
         targets @= left @ right  # orthogonal Procrustes
     optimizer = torch.optim.Adam([weight], lr=learning_rate, fused=True)
-    steps = epochs * (len(passages) // BATCH_SIZE)
+    steps_per_epoch, generator = len(passages) // BATCH_SIZE, torch.Generator().manual_seed(seed)
+    orders = (torch.randperm(len(passages), generator=generator) for _ in range(epochs))
+    batches = (batch for order in orders for batch in order.split(BATCH_SIZE)[:steps_per_epoch])  # only full ones
+    steps = epochs * steps_per_epoch
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, LAST_RATE, steps)
     with progress_bar("Teaching", steps, unit="step", show=progress) as bar:
-        for batch in _batches(len(passages), epochs, seed):
+        for batch in batches:
             loss = 1 - (rows.means(batch, weight) * targets[batch]).sum(dim=1).mean()
             optimizer.zero_grad()
             loss.backward()
@@ -149,9 +151,8 @@ class _TokenRows:
     """Token ids of passages, one after the other."""
 
     def __init__(self, tokenizer: Tokenizer, passages: Sequence[str], limit: int | None) -> None:
-        ids, lengths = flat_ids(tokenizer, passages)
-        starts = np.cumsum(lengths) - lengths
-        self._ids, self._starts = ids, starts
+        self._ids, lengths = flat_ids(tokenizer, passages)
+        self._starts = np.cumsum(lengths) - lengths
         self._lengths = lengths if limit is None else np.minimum(lengths, limit)  # as many as the encoder read
 
     def means(self, rows: Tensor, table: Tensor) -> Tensor:
@@ -161,10 +162,3 @@ class _TokenRows:
         ids = self._ids[np.repeat(starts - offsets, lengths) + np.arange(lengths.sum())]
         features = flat_features(ids, lengths)
         return F.normalize(F.embedding_bag(features["input_ids"], table, features["offsets"], mode="mean"), eps=1e-9)
-
-
-def _batches(count: int, epochs: int, seed: int) -> Iterator[Tensor]:
-    """Yield the rows of full batches, shuffled in each epoch."""
-    generator = torch.Generator().manual_seed(seed)
-    for _ in range(epochs):
-        yield from torch.randperm(count, generator=generator).split(BATCH_SIZE)[: count // BATCH_SIZE]
