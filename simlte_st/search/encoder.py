@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -14,7 +15,16 @@ from numpy.typing import NDArray
 
 from simlte_st.errors import ConfigurationError, ModelError, StoreError
 from simlte_st.extras import check_installed
-from simlte_st.files import SETTINGS_FILE, atomic_path, changes, check_new, check_place, hold, write_json
+from simlte_st.files import (
+    SETTINGS_FILE,
+    atomic_path,
+    changes,
+    check_new,
+    check_place,
+    compute_digest,
+    hold,
+    write_json,
+)
 from simlte_st.models.limits import Truncation, text_lengths
 from simlte_st.models.names import ModelSource, cached_folder, check_model, local_folder
 from simlte_st.models.parts import encode_counted, model_identity
@@ -47,10 +57,19 @@ STATIC_BATCHES = 8
 _BATCH_CHARACTERS = 4_000_000
 
 
-class IndexSettings(TypedDict):
-    """Contents of ``settings.json``, apart from the model's identity."""
+class ModelDescription(TypedDict, total=False):
+    """The part of ``settings.json`` with which a run without new texts need not load the model."""
+
+    files: str | None  # digest of the model's files when it was last loaded to write; see :func:`files_digest`
+    is_static: bool
+    truncation: dict[str, Any]  # arguments of Truncation
+
+
+class IndexSettings(ModelDescription):
+    """Contents of ``settings.json``, apart from most of the model's identity."""
 
     format: int
+    dimension: int
     model: str | None  # name or folder
     parts: bool
     analyzer: dict[str, Any]
@@ -122,10 +141,10 @@ class Encoder:
         """Return the properties of the model that determine its vectors."""
         return {**(self.quick.identity() if self.quick else model_identity(self.model)), "normalized": True}
 
-    def batches(self, documents: Iterable[Document]) -> Iterator[list[Document]]:
-        """Group documents into batches, one per commit."""
-        factor = STATIC_BATCHES if self.quick or self.model.transformers_model is None else 1
-        return in_batches(documents, lambda document: len(document.text), factor * _BATCH_CHARACTERS, factor * BATCH)
+    def description(self) -> ModelDescription:
+        """Describe the model for ``settings.json``."""
+        truncation = asdict(self.truncation())
+        return {"files": files_digest(self._source), "is_static": self.is_static, "truncation": truncation}
 
     def passages(self, document: Document, segmenter: Segmenter | None) -> list[str]:
         """Return the passages of a document; see :func:`~simlte_st.words.sentences.split_passages`."""
@@ -160,6 +179,22 @@ def _read_token_vectors(model: str | os.PathLike[str], settings: IndexSettings |
     return None if vectors and settings and not vectors.identity().items() <= settings.items() else vectors
 
 
+def files_digest(model: ModelSource) -> str | None:
+    """Return a digest of the names, sizes and times of a model's files; None if the model has no folder."""
+    name = os.fspath(model) if isinstance(model, (str, os.PathLike)) else ""
+    if not (folder := name and (local_folder(name) or cached_folder(name))):
+        return None
+    paths = sorted(path for path in Path(folder).rglob("*") if path.is_file())
+    files = [(path.relative_to(folder).as_posix(), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
+    return compute_digest([repr(files).encode()])
+
+
+def document_batches(documents: Iterable[Document], is_static: bool) -> Iterator[list[Document]]:
+    """Group documents into batches, one per commit."""
+    factor = STATIC_BATCHES if is_static else 1
+    return in_batches(documents, lambda document: len(document.text), factor * _BATCH_CHARACTERS, factor * BATCH)
+
+
 def check_new_index(folder: Path, overwrite: bool = False) -> None:
     """Check that an index can be created in a folder; ``overwrite`` allows replacing an existing index."""
     check_installed("lancedb", "index", "indexes")
@@ -178,7 +213,7 @@ def create_index(
     check_new_index(folder, overwrite)
     check_model(model)
     encoder = Encoder(model, device)
-    settings = {"format": FORMAT, "model": encoder.name, **encoder.identity(), "parts": parts}
+    settings = {"format": FORMAT, "model": encoder.name, **encoder.identity(), **encoder.description(), "parts": parts}
     settings |= {"analyzer": ANALYZER, "language": language, "languages": []}
     loaded = None if encoder.quick else encoder.model
     if loaded and loaded.similarity_fn_name != "cosine" and type(loaded[-1]).__name__ != "Normalize":
@@ -233,6 +268,12 @@ def check_encoder(folder: Path, settings: IndexSettings, model: ModelSource | No
     except ModelError as error:
         raise ModelError(f"{error} {folder} uses this model: if it has moved, pass it as model=.") from None
     return name
+
+
+def knows_model(folder: Path, settings: IndexSettings, model: ModelSource | None) -> bool:
+    """Return whether the files of an index's model have not changed since it was last loaded to write."""
+    digest = files_digest(check_encoder(folder, settings, model))
+    return digest is not None and digest == settings.get("files")
 
 
 def load_encoder(folder: Path, settings: IndexSettings, model: ModelSource | None, device: str | None) -> Encoder:

@@ -92,7 +92,7 @@ class Searcher:
             return [Document(row["id"], row["text"]) for row in rows]
         if text == "-" or os.path.exists(text):
             return [replace(document, id="") for document in list_documents(text)]
-        by_lower = {doc_id.lower(): doc_id for doc_id in (self.store.ids() if len(text) <= _MAX_ID else ())}
+        by_lower = {doc_id.lower(): doc_id for doc_id in (self.store.similar_ids(text) if len(text) <= _MAX_ID else ())}
         near = [by_lower[name] for name in get_close_matches(text.lower(), by_lower, _NEAR_IDS, _NEAR)]
         if near or (text.isascii() and len(text.split()) <= 1):
             hint = f"Ids like it: {', '.join(map(repr, near))}. " if near else "A text needs several words. "

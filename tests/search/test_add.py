@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
@@ -43,6 +44,20 @@ def test_nothing_is_encoded_twice(index: Index, corpus: list[Document], encoded:
     assert (report.added, report.replaced, report.documents) == (3, 1, 14)  # the reader calls the second ones #2
     assert index.documents(["d2", "d2#2", "twice#2"])[0].text == "ba bun bis"
     assert (index.delete(["d2", "nowhere", "twice"]), len(index)) == (2, 12)
+
+
+def test_model_is_loaded_only_for_new_texts_or_files(
+    encoder_path: Path, corpus: list[Document], tmp_path: Path
+) -> None:
+    model, place = shutil.copytree(encoder_path, tmp_path / "model"), tmp_path / "index"
+    Index.create(place, model).add(corpus)
+    for documents, is_loaded in [(corpus, False), ([replace(corpus[2], metadata={"year": 1})], False), (corpus, True)]:
+        if is_loaded:
+            (model / "config.json").touch()
+        index = Index.create(place, model, exist_ok=True)
+        assert (index.add(documents).truncation.cut_texts, index._encoder is not None) == (10, is_loaded)
+    assert Index.create(place, model, exist_ok=True)._encoder is None, "the new times of the files are kept"
+    assert Index.open(place).add([Document("new", "Ba bun.")]).encoded == 1
 
 
 def test_passages_are_whole_sentences_within_the_length(
