@@ -143,7 +143,7 @@ class IndexWriter:
 
     def add(self) -> IndexReport:
         """Add the documents and return the report."""
-        store, reader, report, is_static = self.store, self.reader, self.report, self.settings["is_static"]
+        store, reader, report = self.store, self.reader, self.report
         folder = store.folder / VECTORS_FOLDER
         if self.engine.elsewhere:
             self.stream, encoder = _with_stable_ids(reader), self.get_encoder()  # restart: the source is read twice
@@ -151,7 +151,7 @@ class IndexWriter:
             make_parts(missing_texts, PartEncoder(encoder.model, self.batch_size), self.engine, self.progress)
         ids = set[str]()
         with TextBar("Indexing", None, show=self.progress) as bar:
-            for number, batch in enumerate(document_batches(self.stream, is_static), start=1):
+            for number, batch in enumerate(document_batches(self.stream, report.truncation.budget), start=1):
                 new = {document.id: document for document in batch if document.id not in ids}
                 ids |= new.keys()
                 report.unchanged += len(batch) - len(new)
@@ -290,7 +290,7 @@ class TextParts(Parts):
     def __iter__(self) -> Iterator[Part]:
         """Yield the texts of each batch that have no vector yet."""
         store, hashes = Store.open(self.folder.parent), set[str]()
-        for number, batch in enumerate(document_batches(self.reader, self._encoder.is_static), start=1):
+        for number, batch in enumerate(document_batches(self.reader, self._encoder.budget), start=1):
             passages = [(document.text, *self._encoder.passages(document, self._segmenter)) for document in batch]
             texts = {text_hash(text): text for text in chain(*passages)}
             new = [digest for digest in texts if digest not in hashes]

@@ -15,23 +15,14 @@ from numpy.typing import NDArray
 
 from simlte_st.errors import ConfigurationError, ModelError, StoreError
 from simlte_st.extras import check_installed
-from simlte_st.files import (
-    SETTINGS_FILE,
-    atomic_path,
-    changes,
-    check_new,
-    check_place,
-    compute_digest,
-    hold,
-    write_json,
-)
+from simlte_st.files import SETTINGS_FILE, atomic_path, changes, check_new, check_place, hold, write_json
 from simlte_st.models.limits import Truncation, text_lengths
 from simlte_st.models.names import ModelSource, cached_folder, check_model, local_folder
 from simlte_st.models.parts import encode_counted, model_identity
 from simlte_st.models.vectors import Encoded, TokenVectors, unit_rows
 from simlte_st.prompts import document_prompt, query_prompt
 from simlte_st.reading.document import Document
-from simlte_st.search.store import TABLE, Store, read_index_file
+from simlte_st.search.store import TABLE, Store, read_index_file, text_hash
 from simlte_st.words.analyzer import ANALYZER
 from simlte_st.words.sentences import Segmenter, TokenCounter, split_passages, tokenizer_counter
 from simlte_st.words.tokens import in_batches
@@ -57,19 +48,17 @@ STATIC_BATCHES = 8
 _BATCH_CHARACTERS = 4_000_000
 
 
-class ModelDescription(TypedDict, total=False):
-    """The part of ``settings.json`` with which a run without new texts need not load the model."""
-
-    files: str | None  # digest of the model's files when it was last loaded to write; see :func:`files_digest`
-    is_static: bool
-    truncation: dict[str, Any]  # arguments of Truncation
+_DESCRIPTION = {"files", "truncation"}
+"""Settings with which a run without new texts need not load the model; an index of an earlier version lacks them."""
 
 
-class IndexSettings(ModelDescription):
+class IndexSettings(TypedDict):
     """Contents of ``settings.json``, apart from most of the model's identity."""
 
     format: int
     dimension: int
+    files: str | None  # digest of the model's files when it was last loaded to write; see :func:`files_digest`
+    truncation: dict[str, Any]  # arguments of Truncation
     model: str | None  # name or folder
     parts: bool
     analyzer: dict[str, Any]
@@ -141,10 +130,9 @@ class Encoder:
         """Return the properties of the model that determine its vectors."""
         return {**(self.quick.identity() if self.quick else model_identity(self.model)), "normalized": True}
 
-    def description(self) -> ModelDescription:
+    def description(self) -> dict[str, Any]:
         """Describe the model for ``settings.json``."""
-        truncation = asdict(self.truncation())
-        return {"files": files_digest(self._source), "is_static": self.is_static, "truncation": truncation}
+        return {"files": files_digest(self._source), "truncation": asdict(self.truncation())}
 
     def passages(self, document: Document, segmenter: Segmenter | None) -> list[str]:
         """Return the passages of a document; see :func:`~simlte_st.words.sentences.split_passages`."""
@@ -184,14 +172,13 @@ def files_digest(model: ModelSource) -> str | None:
     name = os.fspath(model) if isinstance(model, (str, os.PathLike)) else ""
     if not (folder := name and (local_folder(name) or cached_folder(name))):
         return None
-    paths = sorted(path for path in Path(folder).rglob("*") if path.is_file())
-    files = [(path.relative_to(folder).as_posix(), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
-    return compute_digest([repr(files).encode()])
+    states = [(str(path), path.stat()) for path in sorted(Path(folder).rglob("*")) if path.is_file()]
+    return text_hash(repr([(name.removeprefix(folder), state.st_size, state.st_mtime_ns) for name, state in states]))
 
 
-def document_batches(documents: Iterable[Document], is_static: bool) -> Iterator[list[Document]]:
-    """Group documents into batches, one per commit."""
-    factor = STATIC_BATCHES if is_static else 1
+def document_batches(documents: Iterable[Document], budget: int | None) -> Iterator[list[Document]]:
+    """Group documents into batches, one per commit; a model without a length limit is fast."""
+    factor = STATIC_BATCHES if budget is None else 1
     return in_batches(documents, lambda document: len(document.text), factor * _BATCH_CHARACTERS, factor * BATCH)
 
 
@@ -245,7 +232,7 @@ def read_settings(folder: Path, previous: IndexSettings | None = None) -> IndexS
     def check(settings: IndexSettings) -> IndexSettings | None:
         if settings["format"] != FORMAT or settings["analyzer"]["version"] != ANALYZER["version"]:
             return None
-        if missing := {*_IDENTITY, *IndexSettings.__required_keys__} - settings.keys():
+        if missing := {*_IDENTITY, *IndexSettings.__required_keys__} - _DESCRIPTION - settings.keys():
             raise KeyError(*missing)
         return settings
 

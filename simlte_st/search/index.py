@@ -240,7 +240,7 @@ class Index:
             keeping(lambda: f"{self.folder} has {format_count(len(self), 'document')}: {hint}"),
         ):
             if not knows_model(self.folder, self._settings, self._model):
-                self._settings.update(self.encoder.description())
+                self._settings.update(self.encoder.description())  # type: ignore[typeddict-item]
                 write_json(self.folder / SETTINGS_FILE, self._settings)
             return IndexWriter(
                 store, lambda: self.encoder, self._settings, reader, engine=placement, batch_size=batch_size,

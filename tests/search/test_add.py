@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -99,9 +98,7 @@ def test_odd_ids(index: Index, documents: list[str]) -> None:
         assert (index.delete([name]), len(index)) == (1, 10)
 
 
-def test_sync_keeps_unreadable_files(
-    model: SentenceTransformer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sync_keeps_unreadable_files(model: SentenceTransformer, tmp_path: Path, monkeypatch: Any) -> None:
     files = tmp_path / "files"
     files.mkdir()
     for name in ("a.txt", "b.txt", "c.txt", "gone.txt", "sub/d.txt", "subject.txt"):
@@ -160,12 +157,12 @@ def test_rows_without_ids_are_numbered(static_model: SentenceTransformer, tmp_pa
 
 def test_several_devices_encode_before_one_process_writes(
     parted: Index,
-    model: SentenceTransformer,
+    model: Any,
     corpus: list[Document],
     encoded: list[str],
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    contents: Callable[[Index], list[Any]],
+    monkeypatch: Any,
+    contents: Any,
 ) -> None:
     pools: list[list[str]] = []
     monkeypatch.setattr(device, "device_pool", lambda model, devices: pools.append(devices) or nullcontext())
