@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice
 from operator import length_hint
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -38,6 +38,8 @@ VECTORS_FOLDER = "vectors.parts"
 
 REMEDY = "parts=True makes the whole text of each document searchable, at about {times:.1f} times the cost."
 """Advice when a model truncates many tokens; passages are off by default because of their cost."""
+
+_NAMED = 16  # columns named in a report
 
 Vectors: TypeAlias = Mapping[str, tuple[ArrayLike, int]]
 """Vectors and token counts, by text hash."""
@@ -92,7 +94,8 @@ class IndexReport:
         if self.truncation.cut_texts:
             lines.append(self.truncation.summary())
         if self.misfits:
-            columns = ", ".join(f"{name} ({count:,})" for name, count in self.misfits.items())
+            columns = ", ".join(f"{name} ({count:,})" for name, count in islice(self.misfits.items(), _NAMED))
+            columns += f" and {len(self.misfits) - _NAMED:,} more" if len(self.misfits) > _NAMED else ""
             reasons = f"are binary, do not fit their column's type, or exceed {MAX_COLUMNS} columns"
             lines.append(f"dropped values that {reasons}: {columns}. Choose the columns with columns=.")
         return "\n".join(lines)
