@@ -49,6 +49,11 @@ def complete(bar: tqdm) -> None:
         bar.total = bar.n
 
 
+def write_line(text: str) -> None:
+    """Print a line to standard error, above the bars."""
+    tqdm.write(text, file=sys.stderr)
+
+
 def logs_above_bars() -> AbstractContextManager[None]:
     """Print log lines above a bar if logging is configured; if it is not, tqdm would configure it."""
     return logging_redirect_tqdm() if logging.root.handlers else nullcontext()

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from itertools import chain, islice
+from itertools import chain
 from operator import length_hint
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import ArrayLike
 
-from simlte_st.errors import ConfigurationError, format_count
+from simlte_st.errors import ConfigurationError, format_count, list_names
 from simlte_st.files import SETTINGS_FILE, write_json
 from simlte_st.models.encode import Engine, make_parts
 from simlte_st.models.limits import Truncation, warn_of_language, warn_of_truncation
@@ -38,8 +38,6 @@ VECTORS_FOLDER = "vectors.parts"
 
 REMEDY = "parts=True makes the whole text of each document searchable, at about {times:.1f} times the cost."
 """Advice when a model truncates many tokens; passages are off by default because of their cost."""
-
-_NAMED = 16  # columns named in a report
 
 Vectors: TypeAlias = Mapping[str, tuple[ArrayLike, int]]
 """Vectors and token counts, by text hash."""
@@ -94,8 +92,7 @@ class IndexReport:
         if self.truncation.cut_texts:
             lines.append(self.truncation.summary())
         if self.misfits:
-            columns = ", ".join(f"{name} ({count:,})" for name, count in islice(self.misfits.items(), _NAMED))
-            columns += f" and {len(self.misfits) - _NAMED:,} more" if len(self.misfits) > _NAMED else ""
+            columns = list_names(f"{name} ({count:,})" for name, count in self.misfits.items())
             reasons = f"are binary, do not fit their column's type, or exceed {MAX_COLUMNS} columns"
             lines.append(f"dropped values that {reasons}: {columns}. Choose the columns with columns=.")
         return "\n".join(lines)

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from simlte_st.errors import ConfigurationError, DataError, StoreError
+from simlte_st.errors import ConfigurationError, DataError, StoreError, list_names
 from simlte_st.extras import require
 from simlte_st.files import read_json, refuse_full_disk, write_json
 from simlte_st.reading.document import Document, peek, to_nfc
@@ -373,7 +373,7 @@ class Store:
                 problem = _explain_filter_error(error)
         raise ConfigurationError(
             f"The filter {where!r} cannot be used: {problem}. Write an SQL condition with text in single quotes, "
-            f"such as \"year > 2010 AND kind = 'news'\". The columns are: {', '.join(['id', *self.metadata().names])}."
+            f"such as \"year > 2010 AND kind = 'news'\". The columns are: {list_names(['id', *self.metadata().names])}."
         )
 
 
