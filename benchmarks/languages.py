@@ -10,7 +10,8 @@ embeddings all lie between .7 and 1, too close for the C that suits other models
 
 Rows: TF-IDF and LSA; all-MiniLM-L6-v2, an English model, on 256 tokens; the base on 512 tokens, on whole documents in
 chunks, and adapted by the default ``simlte train --encoder`` (30 steps; in chunks where 512 tokens would truncate
-more than a tenth of the tokens); static models, distilled from the base and trained by ``simlte train --static``.
+more than a tenth of the tokens); static models, distilled from the base, taught its embeddings of 5,000 passages of the
+set (``simlte convert --static --teach``), and trained by ``simlte train --static`` from either.
 Documents get the base's prompt, also in training. Encoders train and encode in bfloat16, static models in float32. A
 row without ± has one seed. Finished parts stay in the work folder.
 
@@ -39,9 +40,12 @@ from benchmarks.grid.work import Work
 from benchmarks.pages import explanation, fill, write_results
 from simlte_st import to_static, train
 from simlte_st.errors import DataError
+from simlte_st.files import atomic_path
+from simlte_st.models import teaching
 from simlte_st.models.loading import load_model
 from simlte_st.models.names import PACKAGED_BASE
 from simlte_st.modules.chunk_mean import to_chunk_mean
+from simlte_st.reading.document import Document
 
 TOKENS = 32768
 """Maximum number of tokens of a document that the base reads in chunks."""
@@ -49,7 +53,11 @@ TOKENS = 32768
 MINILM = "MiniLM at 256"
 BASE, WHOLE, ADAPTED = "E5 at 512", "E5 whole", "E5 adapted"
 DISTILLED, TRAINED = "static, distilled", "static, DocSplit + LSA"
-ROWS = (TFIDF, LSA, MINILM, BASE, WHOLE, ADAPTED, DISTILLED, TRAINED)
+TAUGHT, TAUGHT_TRAINED = "static, taught", "static, taught, DocSplit + LSA"
+ROWS = (TFIDF, LSA, MINILM, BASE, WHOLE, ADAPTED, DISTILLED, TRAINED, TAUGHT, TAUGHT_TRAINED)
+
+PASSAGES = 5_000
+"""Passages drawn from the documents of a set, to teach a static model."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -63,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     torch.set_num_threads(options.threads)
     settings = {name: getattr(options, name) for name in ("documents", "held_out", "threads", "steps")}
     work = Work(options.work, torch.bfloat16)
-    seeds = {row: options.seeds if row in (ADAPTED, TRAINED) else 1 for row in options.rows}
+    seeds = {row: options.seeds if row in (ADAPTED, TRAINED, TAUGHT_TRAINED) else 1 for row in options.rows}
     for name in options.sets:
         try:
             data = divide(name, load_language(name, options.clones), options.documents, options.held_out)
@@ -85,15 +93,29 @@ def judge(data: BankSet, row: str, seed: int, options: argparse.Namespace) -> Ma
 
 def make_model(row: str, data: BankSet, seed: int, options: argparse.Namespace, folder: str) -> SentenceTransformer:
     """Make the model of a row. The base is distilled once, to the work folder, for all sets and seeds."""
-    static = row in (DISTILLED, TRAINED)
+    static, documents = row.startswith("static"), [*data.train, *data.held]
     source = PACKAGED_BASE if row == MINILM else options.base
     if static and not Path(source := f"{options.work}/{Path(options.base).name}-static").exists():
         to_static(options.base, source, progress=False)
-    if row in (ADAPTED, TRAINED):
+    if row in (TAUGHT, TAUGHT_TRAINED):
+        source = teach(source, options.base, documents, f"{options.work}/{data.name}-taught")
+    if row in (ADAPTED, TRAINED, TAUGHT_TRAINED):
         settings = {"static": static, "bf16": not static, "seed": seed, "max_steps": options.steps, "progress": False}
-        source = train([*data.train, *data.held], f"{folder}/model", base=source, keep="trained", **settings).output
+        source = train(documents, f"{folder}/model", base=source, keep="trained", **settings).output
     model = load_model(source, dtype=torch.float32 if static else torch.bfloat16).model
     return to_chunk_mean(model, TOKENS) if row == WHOLE else model
+
+
+def teach(distilled: str, base: str, documents: Sequence[Document], output: str) -> str:
+    """Teach a distilled model the base's embeddings of passages, as ``to_static(teach=)`` does; return its folder."""
+    if not Path(output).exists():
+        model = load_model(distilled, dtype=torch.float32).model
+        passages = teaching.draw_passages([document.text for document in documents], PASSAGES, seed=0)
+        embeddings = teaching.embed_passages(load_model(base, dtype=torch.bfloat16).model, passages, progress=False)
+        teaching.fit_table(model, passages, embeddings, limit=512, progress=False)
+        with atomic_path(output) as path:
+            model.save_pretrained(str(path))
+    return output
 
 
 def page(record: Result) -> str:

@@ -249,6 +249,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     cells = {}
     for row, make in jobs.items():
         settings = asdict(lessons[row]) if row in lessons else {}
+        settings |= {"teacher": Path(lessons[row].teacher).name} if row in lessons else {}
         cells[row] = work.finish_aloud(row, settings, lambda make=make: measures.score(make()))
     jobs[f"curve/{PACKAGED_BASE}"] = partial(encoder_embedder, options.bf16)
     for title in ("distilled", PREVIOUS, ALL, SHIPPED, PACKAGED_BASE):

@@ -11,7 +11,6 @@ from .views.transform import docsplit_objectives as docsplit_objectives
 from .views.views import Crop as Crop
 from .views.views import DocSplit as DocSplit
 from .views.views import Identity as Identity
-from .views.views import InverseCloze as InverseCloze
 from .views.views import View as View
 from .views.views import ViewPair as ViewPair
 from .views.views import draw_views as draw_views

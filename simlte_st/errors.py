@@ -89,6 +89,12 @@ def format_count(count: int, noun: str, plural: str = "") -> str:
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 
+def list_names(names: Iterable[object], limit: int = 30) -> str:
+    """List the first names in a string, followed by the number of remaining names."""
+    shown = [str(name) for name in names]
+    return ", ".join(shown[:limit]) + (f" and {len(shown) - limit:,} more" if len(shown) > limit else "") or "none"
+
+
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """Suggest the closest known name, such as `` Did you mean 'title'?``; empty if none is close."""
     by_lower = {known_name.lower(): known_name for known_name in names}

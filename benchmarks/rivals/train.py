@@ -6,16 +6,18 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from benchmarks.rivals.contrastive_tension import train_contrastive_tension
 from benchmarks.rivals.stock import RivalJob
 from benchmarks.rivals.tsdae import train_tsdae
 from simlte_st import train
-from simlte_st.data import Crop, Identity, InverseCloze
+from simlte_st.data import Crop, Identity, SegmentedDocument
 from simlte_st.files import atomic_path
 from simlte_st.training import Preset, get_preset
 from simlte_st.training.run import RunFolder
+from simlte_st.views.views import ViewSpans, choose_window, whole_sentences
 
 CONTRASTIVE = get_preset("docsplit-bert").changed(batch_size=32, warmup=0.1, mlm_weight=0.0, dropout=0.0)
 """The papers' objective without MLM and dropout, for a base that is already a sentence encoder."""
@@ -39,6 +41,28 @@ def train_views(job: RivalJob) -> None:
         overwrite=True,  # an interrupted caller may not have recorded the finished model
         progress=False,
     )
+
+
+@dataclass(frozen=True)
+class InverseCloze:
+    """The inverse cloze task (Lee et al., 2019): a sentence and its context.
+
+    Attributes:
+        keep_sentence: Probability that the sentence stays in the context; Lee et al. use 0.1.
+    """
+
+    keep_sentence: float = 0.1
+
+    def accepts(self, document: SegmentedDocument) -> bool:
+        """Accept any document with at least two sentences, because a single sentence has no context."""
+        return len(document.tokens) > 1
+
+    def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
+        """Draw a sentence of a window as the first view; the window is the second. See :meth:`View.draw`."""
+        window = choose_window(document.tokens, budget, rng)
+        sentence = rng.choice(window)
+        keep = rng.random() < self.keep_sentence
+        return whole_sentences([sentence]), whole_sentences([index for index in window if keep or index != sentence])
 
 
 @dataclass(frozen=True)

@@ -153,4 +153,6 @@ def _error_message(error: Exception) -> str:
         return str(error)
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}" + (f": {error.filename}" if error.filename else "")
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":  # the latter is torch's
+        return f"Out of memory: use a smaller batch size, or the CPU. {error}".rstrip()
     return f"{type(error).__name__}: {error}\nThis is a bug. Please report it with the traceback that --debug shows."

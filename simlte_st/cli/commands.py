@@ -27,7 +27,7 @@ from simlte_st.training.train import train
 from simlte_st.views.duplicates import dedupe
 from simlte_st.views.views import VIEWS, make_view
 
-ViewName = Literal["docsplit", "identity", "crop", "inverse-cloze"]
+ViewName = Literal["docsplit", "identity", "crop"]
 
 
 @command(
@@ -74,7 +74,8 @@ def run_compare(options: Options, source: str, /, *models: str) -> Result:
     The candidates are static models, with and without latent semantic analysis (LSA); each encoder and, if it truncates
     many tokens, a version that reads whole documents; the best of these with LSA; and TF-IDF. A table shows how much of
     the documents each candidate reads, its speed, and, with ``probe=``, its accuracy with a few labels. The recommended
-    candidate is as good as the best and, where possible, much faster. This takes minutes.
+    candidate is as good as the best and, where possible, much faster. Encoders that would exceed the budget are left
+    out.
 
     Args:
         source: {places}.

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import copy
 import logging
+import math
 import os
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
 from sentence_transformers import SentenceTransformer
 
 from simlte_st.compat import readable_length
 from simlte_st.errors import DataError, ModelError
 from simlte_st.evaluation import splits
-from simlte_st.evaluation.candidates import DRAWS, SHOTS, Candidate, recommend
+from simlte_st.evaluation.candidates import DRAWS, SHOTS, Candidate, header, pad_cells, recommend
 from simlte_st.evaluation.comparison import TFIDF, fit_probes
 from simlte_st.evaluation.evaluator import encode_texts
 from simlte_st.evaluation.probe import Rows
@@ -31,12 +33,16 @@ from simlte_st.models.static import is_static
 from simlte_st.models.vectors import Floats, unit_rows
 from simlte_st.modules import TokenTable
 from simlte_st.modules.chunk_mean import can_read_in_chunks, to_chunk_mean
+from simlte_st.progress import write_line
 from simlte_st.reading.document import Document
 
 logger = logging.getLogger(__name__)
 
 SAMPLE_TOKENS = 200_000
 """Approximate sample size in tokens, which an encoder reads in about a minute on two CPU cores."""
+
+ESTIMATE_TOKENS = 2048
+"""Tokens to encode to estimate an encoder's speed."""
 
 MIN_SAMPLE = 100
 """Minimum sample size in documents."""
@@ -108,16 +114,37 @@ class Bench:
             command = self._train_command(None if name == OWN_STATIC else name, static=True)
             self._encode(f"{name} + LSA", folded_model, command)
 
-    def add_encoder(self, name: str, model: SentenceTransformer) -> None:
-        """Add an encoder and, if it truncates much of the text, a version that reads whole documents."""
-        share = self._encode(name, model, self._encode_command(name)).share
-        length = readable_length(model)
-        if share < 1 - CUT_SHARE and length is not None and length < WHOLE_DOCUMENTS and can_read_in_chunks(model):
-            self._encode(f"{name}, whole", to_chunk_mean(model, WHOLE_DOCUMENTS), self._train_command(base=name))
+    def add_encoders(self, models: Mapping[str, SentenceTransformer], deadline: float) -> dict[str, float]:
+        """Add encoders and, if they truncate much of the text, versions that read whole documents, the fastest first.
+
+        Returns:
+            Estimated seconds of the candidates left out, by name: those that would not finish before ``deadline``, a
+            time of :func:`time.monotonic`.
+        """
+        plans = {name: (model, self._encode_command(name)) for name, model in models.items()}
+        for name, model in models.items():
+            length = readable_length(model)
+            is_short = length is not None and length < WHOLE_DOCUMENTS
+            if is_short and can_read_in_chunks(model) and self._reading(model)[1] < 1 - CUT_SHARE:
+                plans[f"{name}, whole"] = to_chunk_mean(model, WHOLE_DOCUMENTS), self._train_command(base=name)
+        seconds = {name: self._estimate_seconds(model) for name, (model, _) in plans.items()}
+        left_out = {}
+        for name in sorted(plans, key=lambda name: seconds[name]):
+            if time.monotonic() + seconds[name] > deadline:
+                left_out[name] = seconds[name]
+            else:
+                self._encode(name, *plans[name], f", about {seconds[name]:.0f} s")
+        return left_out
 
     def add_words(self) -> None:
-        """Add the best encoder combined with latent semantic analysis, and TF-IDF."""
-        encoders = [candidate for candidate in self.candidates if not candidate.static]
+        """Add TF-IDF."""
+        start = time.perf_counter()
+        rows = tfidf_rows(self.texts)
+        self._add(Candidate(TFIDF, None, 1.0), rows, time.perf_counter() - start)
+
+    def add_best_with_lsa(self) -> None:
+        """Add the best encoder combined with latent semantic analysis."""
+        encoders = [candidate for candidate in self.candidates if candidate.command and not candidate.static]
         encoders = [encoder for encoder in encoders if _accepts_lsa(self.models[encoder.name])]
         if encoders:
             best = recommend(encoders, False, self.seed)
@@ -129,9 +156,6 @@ class Bench:
             vectors = append_vectors(model, self.texts, self.vectors[best.name])
             seconds = time.perf_counter() - start + len(self.texts) / best.documents_per_second
             self._add(replace(best, name=f"{best.name} + LSA", command=command), vectors, seconds)
-        start = time.perf_counter()
-        rows = tfidf_rows(self.texts)
-        self._add(Candidate(TFIDF, None, 1.0), rows, time.perf_counter() - start)
 
     def _encode_command(self, name: str) -> str:
         return f"simlte encode {shlex.quote(name)} {self.source} --output vectors.parquet"
@@ -143,18 +167,33 @@ class Bench:
         options += [f"--{name} {shlex.quote(str(setting))}" for name, setting in settings.items() if setting]
         return f"simlte train {' '.join([self.source, *options])} --output my-model"
 
-    def _encode(self, name: str, model: SentenceTransformer, command: str) -> Candidate:
+    def _reading(self, model: SentenceTransformer) -> tuple[int | None, float]:
+        """Return a model's length limit in tokens and the share of the sample's tokens that it reads."""
         truncation = Truncation.of(model).add(text_lengths(model, self.texts))
-        share = 1 - truncation.cut_tokens / max(1, truncation.tokens)
+        return truncation.max_seq_length, 1 - truncation.cut_tokens / max(1, truncation.tokens)
+
+    def _estimate_seconds(self, model: SentenceTransformer) -> float:
+        """Estimate the time to encode all texts from that for a few texts of median length."""
+        limit = readable_length(model)
+        lengths = np.minimum(text_lengths(model, self.texts), math.inf if limit is None else limit)
+        order, middle = np.argsort(lengths, kind="stable"), len(lengths) // 2
+        rows = order[middle : middle + max(1, int(ESTIMATE_TOKENS // max(1, lengths[order[middle]])))]
+        encode_texts(model, ["a"], show_progress_bar=False)  # the first call is slower
         start = time.perf_counter()
-        vectors = encode_texts(model, self.texts, show_progress_bar=self.progress, bar_name=f"Encoding ({name})")
+        encode_texts(model, [self.texts[row] for row in rows], show_progress_bar=False)
+        return float((time.perf_counter() - start) * lengths.sum() / max(1, lengths[rows].sum()))
+
+    def _encode(self, name: str, model: SentenceTransformer, command: str, note: str = "") -> None:
+        limit, share = self._reading(model)
+        start = time.perf_counter()
+        bar_name = f"Encoding ({name}{note})"
+        vectors = encode_texts(model, self.texts, show_progress_bar=self.progress, bar_name=bar_name)
         seconds = time.perf_counter() - start
         self.models[name], self.vectors[name] = model, vectors
-        candidate = Candidate(name, truncation.max_seq_length, share, command=command, static=is_static(model))
-        return self._add(candidate, unit_rows(vectors), seconds)
+        self._add(Candidate(name, limit, share, command=command, static=is_static(model)), unit_rows(vectors), seconds)
 
-    def _add(self, candidate: Candidate, vectors: Rows, seconds: float) -> Candidate:
-        """Score a candidate by its vectors of the sample and its encoding time, and add it."""
+    def _add(self, candidate: Candidate, vectors: Rows, seconds: float) -> None:
+        """Score a candidate by its vectors of the sample and its encoding time, add it, and show its row."""
         probes = None
         if self.labelled_rows is not None:
             train_x, test_x = (vectors[rows] for rows in self.labelled_rows)
@@ -164,8 +203,11 @@ class Bench:
                 name=candidate.name, shots=SHOTS, draws=DRAWS, seed=self.seed, progress=self.progress,
             )  # fmt: skip
         candidate = replace(candidate, documents_per_second=len(self.texts) / seconds, probes=probes)
+        if self.progress:
+            if not self.candidates:
+                write_line(pad_cells(header(probes is not None)))
+            write_line(pad_cells(candidate.row(self.seed)))
         self.candidates.append(candidate)
-        return candidate
 
 
 def _accepts_lsa(model: SentenceTransformer) -> bool:

@@ -71,6 +71,17 @@ class Candidate:
         return row
 
 
+def header(has_probes: bool) -> list[str]:
+    """Return the names of the columns of :meth:`Candidate.row`."""
+    return ["setting", "reads", "of all", "docs/s", *([f"{SHOTS}-shot F1 [95%]", "all F1"] if has_probes else [])]
+
+
+def pad_cells(cells: Sequence[str]) -> str:
+    """Return a row of the table as a line of text that does not depend on the other rows."""
+    widths = (len(title) + 3 for title in header(True)[1:])
+    return f"{cells[0]:<40}" + "".join(f"{cell:>{width}}" for cell, width in zip(cells[1:], widths, strict=False))
+
+
 def best_probe(candidates: Sequence[Candidate]) -> Candidate:
     """Return the candidate with the best few-shot score, excluding TF-IDF."""
     return max((candidate for candidate in candidates if candidate.command), key=lambda candidate: candidate.score)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from simlte_st.arguments import Plural, Seed, check_arguments
-from simlte_st.evaluation.candidates import DRAWS, SHOTS, Candidate, best_probe, recommend
+from simlte_st.arguments import Plural, Positive, Seed, check_arguments
+from simlte_st.evaluation.candidates import DRAWS, SHOTS, Candidate, best_probe, header, recommend
 from simlte_st.evaluation.splits import sample_documents
 from simlte_st.evaluation.table import in_interval, markdown_table
 from simlte_st.reading.document import LONG, DocumentSource, median_words
 from simlte_st.reading.documents import read_documents
+
+BUDGET = 3.0
+"""Default budget in minutes."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +31,8 @@ class Comparison:
         tokens: Number of tokens in the sample.
         labelled: Number of labelled documents used by the probes.
         seed: Random seed of the sample, the draws and the intervals.
+        left_out: Estimated seconds of the candidates that would have exceeded the budget, by name.
+        budget: The budget in minutes.
     """
 
     candidates: tuple[Candidate, ...]
@@ -34,12 +41,13 @@ class Comparison:
     tokens: int
     labelled: int = 0
     seed: int = 0
+    left_out: Mapping[str, float] = field(default_factory=dict)
+    budget: float = BUDGET
 
     def summary(self) -> str:
         """Return the table, an explanation of its columns, and the recommendation."""
         has_probes = any(candidate.probes for candidate in self.candidates)
-        header = ["setting", "reads", "of all", "docs/s", *([f"{SHOTS}-shot F1 [95%]", "all F1"] if has_probes else [])]
-        table = markdown_table(header, [candidate.row(self.seed) for candidate in self.candidates])
+        table = markdown_table(header(has_probes), [candidate.row(self.seed) for candidate in self.candidates])
         notes = (
             f"Sample: {self.documents:,} documents, {self.tokens:,} tokens. Reads: maximum tokens read per document; "
             "of all: share of the tokens that are read; docs/s: encoding speed on this machine."
@@ -49,6 +57,10 @@ class Comparison:
                 f"\nF1: macro-F1 of probes trained on {SHOTS} labelled documents per class ({DRAWS} draws, 95% "
                 f"interval over documents and draws) or on half of all {self.labelled:,}."
             )
+        if self.left_out:
+            times = {name: math.ceil(seconds / 60) for name, seconds in self.left_out.items()}
+            names = ", ".join(f"{name} (about {minutes} min)" for name, minutes in times.items())
+            notes += f"\nLeft out, because they would exceed budget={self.budget:g} minutes: {names}."
         return f"{table}\n\n{notes}\n\n{self.advice()}"
 
     def advice(self) -> str:
@@ -82,7 +94,7 @@ class Comparison:
 
     def to_dict(self) -> dict[str, object]:
         """Return the comparison as JSON values."""
-        names = ("recommended", "documents", "tokens", "labelled", "seed")
+        names = ("recommended", "documents", "tokens", "labelled", "seed", "left_out", "budget")
         candidates = [candidate.to_dict(self.seed) for candidate in self.candidates]
         return {"candidates": candidates, **{name: getattr(self, name) for name in names}}
 
@@ -94,6 +106,7 @@ def compare(
     *,
     probe: str | None = None,
     sample: Plural = 500,
+    budget: Positive = BUDGET,
     device: str | None = None,
     seed: Seed = 0,
     progress: bool = True,
@@ -101,8 +114,8 @@ def compare(
     """Compare models and settings on a sample of documents, and recommend one.
 
     It compares static models, with and without latent semantic analysis (LSA); encoders, and versions of them that
-    read whole documents if they truncate much of the text; the best encoder with LSA; and TF-IDF. Static models run
-    first, because they take almost no time; simlte-static is always one of them.
+    read whole documents if they truncate much of the text; the best encoder with LSA; and TF-IDF. The fastest run
+    first, and encoders that would exceed the budget are left out; simlte-static is always one of the candidates.
 
     Args:
         source: Documents: anything :func:`~simlte_st.data.read_documents` takes or returns.
@@ -110,6 +123,8 @@ def compare(
             this package's own models, where they can be loaded).
         probe: Column of classes, folders or tags. The recommendation then depends on probes with a few labels.
         sample: Maximum number of documents in the sample; long documents are limited to fewer, but at least 100.
+        budget: Minutes for the comparison. The time of each encoder is estimated from a few documents; encoders that
+            would take longer are left out and named.
         device: Device to compute on: cpu, cuda, cuda:1 or mps (default: a GPU if available).
         seed: Random seed of the sample, the draws and the intervals.
         progress: Show progress bars.
@@ -137,10 +152,16 @@ def compare(
     documents, tokens = shrink_sample(documents, next(iter(loaded.values())), seed)
     warn_of_language(loaded, (document.text for document in documents))
     source_words = shlex.join(map(str, reader.places)) or "my_documents"  # as shown in the commands
-    bench = Bench(documents, source_words, probe, seed, progress)
+    bench, start = Bench(documents, source_words, probe, seed, progress), time.monotonic()
     for name, model in loaded.items():
-        (bench.add_static if is_static(model) else bench.add_encoder)(name, model)
+        if is_static(model):
+            bench.add_static(name, model)
     bench.add_words()
+    encoders = {name: model for name, model in loaded.items() if not is_static(model)}
+    left_out = bench.add_encoders(encoders, start + 60 * budget)
+    bench.add_best_with_lsa()
     best = recommend(bench.candidates, median_words(bench.texts) >= LONG, seed).name
     labelled = sum(map(len, bench.labelled_rows or ()))
-    return Comparison(tuple(bench.candidates), best, len(documents), tokens=tokens, labelled=labelled, seed=seed)
+    return Comparison(
+        tuple(bench.candidates), best, len(documents), tokens, labelled, seed=seed, left_out=left_out, budget=budget
+    )

@@ -164,7 +164,7 @@ def evaluate_models(
             train, test = split_by_label(_select_labelled(documents, 2), TEST_SHARE, seed)
         else:
             train, test = _select_labelled(documents), _select_labelled(list(_open_reader(test_data, label)))
-    from simlte_st.evaluation.comparison import compare_halves, compare_probes
+    from simlte_st.evaluation.comparison import TFIDF, compare_halves, compare_probes
     from simlte_st.evaluation.verdict import give_verdict, why_incomparable
 
     if isinstance(models, Mapping):
@@ -184,7 +184,8 @@ def evaluate_models(
         if why_incomparable(results[model_base], results[name]) is None:
             few_shot = (probes[model_base].few_shot, probes[name].few_shot) if probes else None
             change = _describe_change(name, model_base, loaded)
-            verdicts[name] = give_verdict(results[model_base], results[name], few_shot, seed, change)
+            tfidf = results[TFIDF], probes[TFIDF].few_shot if probes else None
+            verdicts[name] = give_verdict(results[model_base], results[name], few_shot, seed, change, tfidf)
     return Evaluation(
         results, probes, verdicts, bases, shots=shots, draws=draws, train_documents=len(train), reading=reader.report
     )

@@ -14,7 +14,7 @@ from annotated_types import Interval
 from numpy.typing import NDArray
 
 from simlte_st.arguments import Count, CountOrZero, Plural, Seed, check_arguments
-from simlte_st.errors import DataError
+from simlte_st.errors import DataError, list_names
 from simlte_st.models.vectors import Ints
 from simlte_st.reading.document import Document, text_key
 
@@ -45,20 +45,14 @@ def number_labels(train: Sequence[Label], test: Sequence[Label]) -> tuple[Ints, 
     return np.array(train_numbers, dtype=np.int64), np.array(test_numbers, dtype=np.int64)
 
 
-def list_labels(labels: Sequence[Label], limit: int = 10) -> str:
-    """List the first labels in a string, followed by the number of remaining labels."""
-    remaining = len(labels) - limit
-    return ", ".join(map(str, labels[:limit])) + (f" and {remaining} more" if remaining > 0 else "")
-
-
 def warn_of_classes(train: Sequence[Label], test: Sequence[Label], shots: int) -> None:
     """Warn about classes with fewer than ``shots`` training examples or none at all."""
     counts = Counter(plain_labels(train))
     if small := [f"{label} ({count})" for label, count in sorted(counts.items()) if count < shots]:
-        logger.warning("Classes with fewer than %d examples, all used in each draw: %s", shots, list_labels(small))
+        logger.warning("Classes with fewer than %d examples, all used in each draw: %s", shots, list_names(small, 10))
     if unseen := sorted(set(plain_labels(test)) - set(counts)):
         message = "%d of the test classes have no training examples and count as misses: %s"
-        logger.warning(message, len(unseen), list_labels(unseen))
+        logger.warning(message, len(unseen), list_names(unseen, 10))
 
 
 def plain_labels(labels: Sequence[Label]) -> list[Label]:
@@ -175,7 +169,7 @@ def divide_rows(
     if singletons := names[counts < 2].tolist():
         raise DataError(
             f"The documents cannot be split by class: {len(singletons)} of the classes have only one document "
-            f"({list_labels(singletons)}). Leave out these classes, or set test_data= to documents to score on."
+            f"({list_names(singletons, 10)}). Leave out these classes, or set test_data= to documents to score on."
         )
     keys = np.array([text_key(text) for text in texts], dtype=np.int64)
     split = stratified_split(classes.astype(np.int32), keys, test_share, seed)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -33,6 +33,9 @@ LIKELY = 0.7
 
 NO_RECORD = "This probability was fitted to trained models and their bases, not to other kinds of differences."
 """Caveat for comparisons other than that of a trained model with its base."""
+
+NOT_COUNTED = "Rows with * do not count: in static models, almost any training changes them, whether it helps or not."
+"""Footnote of the table of measures."""
 
 MAX_ERRORS = 10.0
 """Largest absolute difference in standard errors; larger ones are clipped."""
@@ -106,6 +109,7 @@ class Verdict:
             (:func:`~simlte_st.evaluation.halves.similarity_agreement`), for static models, which have their own
             regression and record; None for encoders.
         change: The change that led from the base to the model, such as ``"training"``; empty if unknown.
+        tfidf: Mean scores of TF-IDF on the same documents, by attribute (``structure``, ``split_half``, ``probe``).
     """
 
     structure: Difference
@@ -116,6 +120,7 @@ class Verdict:
     scored: int = 0
     similarities: Difference | None = None
     change: str = "training"
+    tfidf: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def probability(self) -> float:
@@ -182,16 +187,25 @@ class Verdict:
         return " ".join(lines)
 
     def table(self) -> str:
-        """Return a Markdown table of the measures before and after training, in percent."""
-        rows = {
-            "same neighbours of both halves": self.structure,
-            "neighbours that share most words": self.words,
-            "halves that find each other": self.split_half,
-            "same similarities of both halves": self.similarities,
-            "probe with few labels, macro-F1": self.probe if self.scored >= MIN_DOCUMENTS else None,
+        """Return a Markdown table of the measures before and after training, in percent, with TF-IDF's if known."""
+        is_static = self.similarities is not None
+        names = {
+            "structure": "neighbours of both halves",
+            "words": "neighbours that share words",
+            "split_half": "halves that find each other",
+            "similarities": "similarities of both halves",
+            "probe": "probe with few labels, F1",
         }
-        header = [f"{self.documents:,} held-out documents, in %", "before", "after", "difference [95%]"]
-        return markdown_table(header, [[name, *row.in_points()] for name, row in rows.items() if row is not None])
+        header = [f"{self.documents:,} documents, in %", *["TF-IDF"] * bool(self.tfidf), "before", "after"]
+        rows = []
+        for measure, name in names.items():
+            row = getattr(self, measure)
+            if row is not None and (measure != "probe" or self.scored >= MIN_DOCUMENTS):
+                mark = "*" * (is_static and measure not in ("similarities", "probe"))
+                words = [f"{100 * self.tfidf[measure]:.1f}" if measure in self.tfidf else ""] * bool(self.tfidf)
+                rows.append([name + mark, *words, *row.in_points()])
+        table = markdown_table([*header, "difference [95%]"], rows)
+        return f"{table}\n\n{NOT_COUNTED}" if is_static else table
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as JSON values."""
@@ -253,6 +267,7 @@ def give_verdict(
     probes: tuple[FewShotResult, FewShotResult] | None = None,
     seed: int = 0,
     change: str = "training",
+    tfidf: tuple[HalvesComparison, FewShotResult | None] | None = None,
 ) -> Verdict:
     """Compare a model with its base.
 
@@ -262,6 +277,7 @@ def give_verdict(
         probes: Few-shot probe results of the base and the model, with the same draws.
         seed: Random seed of the intervals.
         change: The change that led from the base to the model, for the summary; empty if unknown.
+        tfidf: Results of TF-IDF from the same calls, for the table.
 
     Raises:
         DataError: The probes have different documents or draws, a result is TF-IDF's, only one model is static, or the
@@ -289,6 +305,11 @@ def give_verdict(
         gain, interval = after.macro_f1 - before.macro_f1, after.interval(seed, base=before)
         probe = Difference(before.macro_f1, after.macro_f1, gain, *interval)
         verdict = replace(verdict, probe=probe, scored=len(before.draws[0].test))
+    if tfidf is not None:
+        halves, probe_scores = tfidf
+        means = {"structure": halves.structure.agreement, "split_half": float(np.mean(1.0 / halves.split_half.ranks))}
+        means |= {} if probe_scores is None else {"probe": probe_scores.macro_f1}
+        verdict = replace(verdict, tfidf=means)
     return verdict
 
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     import pyarrow
 
 INVALID = "invalid characters removed or replaced"
-UNUSABLE_VALUE = "value not usable"
 
 Converter: TypeAlias = Callable[[Any], object]
 """Converts a value of a column that is not None."""
@@ -44,7 +43,7 @@ def _to_python(scalar: Any, path: str, repairs: dict[str, str]) -> object:
         if isinstance(scalar, pyarrow.ListScalar) and not isinstance(scalar, pyarrow.MapScalar):
             return [_to_python(item, path, repairs) for item in scalar.values]
         is_text = isinstance(error, UnicodeDecodeError)
-        repairs[INVALID if is_text else UNUSABLE_VALUE] = path if is_text else f"{path}: {error}"
+        repairs[INVALID if is_text else "value not usable"] = path if is_text else f"{path}: {error}"
         return error.object.decode("utf-8", "replace") if isinstance(error, UnicodeDecodeError) else None
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, time, timezone
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
-from simlte_st.errors import DataError
+from simlte_st.errors import DataError, list_names
 from simlte_st.files import valid_unicode
 
 LONGEST_WORD = 24
@@ -261,7 +261,7 @@ def title_column(names: Sequence[str], name: str | None = None) -> str | None:
     if name is None:
         return next((column for title in TITLES for column in names if column.lower() == title), None)
     if name not in names:
-        raise DataError(f"title={name!r}: no such column. The columns are: {', '.join(names) or 'none'}.")
+        raise DataError(f"title={name!r}: no such column. The columns are: {list_names(names)}.")
     return name
 
 

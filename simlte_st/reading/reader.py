@@ -16,10 +16,6 @@ from simlte_st.reading.document import Document, content_id, peek, text_key, to_
 from simlte_st.reading.rows import EMPTY, NOT_A_STRING, TOO_LONG, WRONG_ENCODING, BrokenSourceError, Columns, Row, Skip
 from simlte_st.reading.sources import PLACES, Source, open_source
 
-DUPLICATE_ID = "duplicate id"
-MISSING_ID = "missing id"
-UNUSABLE_LABEL = "label not usable"
-
 _EXAMPLES = 3
 _EXAMPLE_LENGTH = 200
 
@@ -224,19 +220,19 @@ class DocumentReader:
         try:
             label = to_name(row.label)
         except TypeError as error:
-            report.note(report.repaired, UNUSABLE_LABEL, row.where, f"a {error} is not a label")
+            report.note(report.repaired, "label not usable", row.where, f"a {error} is not a label")
         return Document(self._document_id(row, text, ids, report), text, label, row.split, row.metadata)
 
     def _document_id(self, row: Row, text: str, ids: dict[int, int] | None, report: ReadReport) -> str:
         source_id = _source_id(row)
         name = source_id or to_nfc(row.generated_id or content_id(text))
         if source_id is None and row.has_id:
-            report.note(report.repaired, MISSING_ID, row.where, f"named {name!r}")
+            report.note(report.repaired, "missing id", row.where, f"named {name!r}")
         if ids is None:
             return name
         unique = _make_unique(name, ids)
         if unique != name:
-            report.note(report.repaired, DUPLICATE_ID, row.where, f"{name!r} became {unique!r}")
+            report.note(report.repaired, "duplicate id", row.where, f"{name!r} became {unique!r}")
         return unique
 
 

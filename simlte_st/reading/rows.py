@@ -19,7 +19,6 @@ MISSING_EXTRA = f'not readable without the "{EXTRA}" extra: {install_command(EXT
 EMPTY = "empty"
 TOO_LONG = "too long"
 NOT_A_STRING = "not a string"
-UNREADABLE = "unreadable"
 DAMAGED = "damaged"
 ENCRYPTED = "encrypted"
 BINARY = "binary"
@@ -160,8 +159,8 @@ def make_skip(error: Exception, where: str, id: str | None = None) -> Skip:
         error = error.__cause__
     if isinstance(error, BadTextError):
         return replace(Skip(where, *error.args), id=id)
-    if isinstance(error, MissingExtraError):
+    if isinstance(error, (MissingExtraError, ModuleNotFoundError)):
         return Skip(where, MISSING_EXTRA, id=id)
     if isinstance(error, OSError):
-        return Skip(where, UNREADABLE, error.strerror or str(error), id=id)
+        return Skip(where, "unreadable", error.strerror or str(error), id=id)
     return Skip(where, DAMAGED, f"{type(error).__name__}: {error}", id=id)  # an error from any library

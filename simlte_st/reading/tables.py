@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 from urllib.parse import unquote
 
-from simlte_st.errors import DataError, did_you_mean
+from simlte_st.errors import DataError, did_you_mean, list_names
 from simlte_st.reading.arrow_values import Converter, find_converters, read_batch
 from simlte_st.reading.document import UntypedText, unique_names
 from simlte_st.reading.rows import BrokenSourceError, Columns, Event, RawRow, Reading, Row, Skip
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 TEXT_COLUMNS = ("text", "content", "body", "document", "article", "abstract", "full_text", "raw", "message")
 ID_COLUMNS = ("id", "doc_id", "document_id", "_id")
 
-MISSING_COLUMN = "missing column"
 
 LOOK_AHEAD = 100
 """Number of initial rows that determine the columns of a table without a schema."""
@@ -85,7 +84,7 @@ def _split_path(path: str) -> Iterator[tuple[str, str]]:
 def choose_columns(reading: Reading, table: Table) -> Columns:
     """Choose the columns to read from a table."""
     columns = table.columns
-    listing = ", ".join([*columns, *table.folders]) or "none"
+    listing = list_names([*columns, *table.folders])
     for option, name in reading.named_columns().items():
         if table.find_column(name) not in columns and not (option == "label_column" and name in table.folders):
             advice = f"Its columns are: {listing}. Pass one of them as {option}=."
@@ -103,7 +102,7 @@ def choose_columns(reading: Reading, table: Table) -> Columns:
         problem = "" if text is None else f" {text!r} holds {table.kinds.get(text, 'no strings'):.200}."
         raise DataError(
             f"Cannot tell which column of {table.name} holds the text.{problem} Its columns are: {listing}; those that "
-            f"hold strings: {', '.join(strings) or 'none'}. Pass it as text_column= (in a struct: article.body)."
+            f"hold strings: {list_names(strings)}. Pass it as text_column= (in a struct: article.body)."
         )
     return Columns(text, id_column, label)
 
@@ -144,7 +143,7 @@ def read_table(table: Table, reading: Reading) -> Iterator[Event]:
         id_value, label = (None if value is MISSING else value for value in (id_value, label))
         if text is MISSING:
             id_text = row.generated_id if id_value is None else str(id_value)
-            yield Skip(row.where, MISSING_COLUMN, f"no {chosen.text!r}", id=id_text)
+            yield Skip(row.where, "missing column", f"no {chosen.text!r}", id=id_text)
             continue
         metadata = None
         if reading.metadata:
@@ -172,7 +171,7 @@ def mappings_table(
         first_rows.clear()
         yield from rows
 
-    strings = [column for column, has_text in columns.items() if has_text] if columns else None
+    strings = {column: True for column, has_text in columns.items() if has_text} if columns else None
     return Table(name, list(columns), strings, all_rows, first=lambda columns: first_rows)
 
 
@@ -198,7 +197,8 @@ def open_parquet(path: Path, reading: Reading) -> Table:
             with path.open("rb") as stream, pyarrow.parquet.ParquetFile(stream) as file:
                 yield file
         except (OSError, pyarrow.ArrowException) as error:
-            raise BrokenSourceError(f"{path} is truncated, corrupt or not a parquet file ({error})") from error
+            problem = "encrypted" if "decrypt" in str(error) else "truncated, corrupt or not a parquet file"
+            raise BrokenSourceError(f"{path} is {problem} ({error})") from error
 
     def batches(columns: Sequence[str]) -> Iterator[pyarrow.RecordBatch]:
         with open_file() as file:
@@ -289,7 +289,7 @@ def _schema_table(
                 values[column] = None if values[column] is None else converters[column](values[column])
             yield _row(number, values, repairs)
 
-    strings = [column for column, dtype in types.items() if _is_text(dtype)]
+    strings = {column: dtype for column, dtype in types.items() if _is_text(dtype)}
     kinds = {column: str(dtype) for column, dtype in types.items() if column not in strings}
     return Table(name, list(types), strings, rows, kinds, first=lambda names: itertools.islice(rows(names), LOOK_AHEAD))
 

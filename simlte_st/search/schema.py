@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 import regex
 
-from simlte_st.errors import ConfigurationError, DataError
+from simlte_st.errors import ConfigurationError, DataError, list_names
 from simlte_st.files import to_json
 from simlte_st.reading.document import Document, UntypedText, to_nfc
 from simlte_st.reading.tables import MISSING, value_at
@@ -129,7 +129,7 @@ class Metadata:
         metadata = [document.metadata or {} for document in documents]
         for name in self._columns or ():
             if all(value_at(values, name) is MISSING for values in metadata):
-                names = ", ".join(dict.fromkeys(chain(*metadata))) or "none"
+                names = list_names(dict.fromkeys(chain(*metadata)))
                 raise DataError(f"The documents have no column {name!r}. Their columns are: {names}.")
 
     def learn(self, documents: Iterable[Document]) -> list[pa.Field]:

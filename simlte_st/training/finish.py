@@ -12,7 +12,7 @@ from sentence_transformers import SentenceTransformer
 
 from simlte_st.distributed import from_main, on_main
 from simlte_st.errors import DataError, format_count
-from simlte_st.evaluation.comparison import HALF_LENGTH, compare_halves, compare_probes
+from simlte_st.evaluation.comparison import HALF_LENGTH, TFIDF, compare_halves, compare_probes
 from simlte_st.evaluation.splits import split_by_label
 from simlte_st.evaluation.verdict import give_verdict, is_longer
 from simlte_st.files import RUN_FILE, atomic_path, write_json
@@ -106,7 +106,8 @@ def measure_gain(
             train, test = split_by_label(corpus.labelled, 0.5, run.seed)
             probes = compare_probes(models, train, test, draws=20, seed=run.seed, progress=run.progress)
             scores = probes["base"].few_shot, probes["trained"].few_shot
-        verdict = give_verdict(halves["base"], halves["trained"], scores, run.seed)
+        tfidf = halves[TFIDF], probes[TFIDF].few_shot if probe else None
+        verdict = give_verdict(halves["base"], halves["trained"], scores, run.seed, tfidf=tfidf)
     except DataError as error:
         logger.warning("Cannot measure the gain: %s", error)
         return None

@@ -95,9 +95,11 @@ def verdict_section(result: TrainingResult) -> str:
         model = f"{name} is the untrained base; the trained model is in {trained_path(result.output).name}."
     parts = [f"<p>{escape(summary)}</p>", f"<p><strong>{escape(model)}</strong></p>"]
     if gain:
-        cells = [[escape(cell.strip()) for cell in line.strip("|").split("|")] for line in gain["table"].splitlines()]
-        parts.append(table(cells[0], cells[2:], (1, 2, 3)))
-        parts.append(about("Before (the base) and after training, in percent, with 95% confidence intervals."))
+        lines, _, footnote = gain["table"].partition("\n\n")
+        cells = [[escape(cell.strip()) for cell in line.strip("|").split("|")] for line in lines.splitlines()]
+        parts.append(table(cells[0], cells[2:], range(1, len(cells[0]))))
+        note = "Before (the base) and after training, in percent, with 95% confidence intervals."
+        parts.append(about(f"{note} {footnote}".rstrip()))
     return section("verdict", "Verdict", *parts)
 
 

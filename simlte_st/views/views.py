@@ -16,7 +16,7 @@ from typing import Annotated, Literal, NamedTuple, Protocol, runtime_checkable
 
 from annotated_types import Interval
 
-from simlte_st.arguments import PositiveShare, Share, check_arguments, check_fields
+from simlte_st.arguments import PositiveShare, check_arguments, check_fields
 from simlte_st.errors import ConfigurationError, did_you_mean
 from simlte_st.reading.document import SegmentedDocument, word_spans
 
@@ -281,35 +281,7 @@ class Crop:
         return crops[0], crops[1]
 
 
-@dataclass(frozen=True)
-class InverseCloze:
-    """The inverse cloze task (Lee et al., 2019): a sentence and its context.
-
-    Attributes:
-        keep_sentence: Probability that the sentence stays in the context; Lee et al. use 0.1.
-
-    Raises:
-        ConfigurationError: ``keep_sentence`` is not a probability.
-    """
-
-    keep_sentence: Share = 0.1
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-
-    def accepts(self, document: SegmentedDocument) -> bool:
-        """Accept any document with at least two sentences, because a single sentence has no context."""
-        return len(document.tokens) > 1
-
-    def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
-        """Draw a sentence of a window as the first view; the window is the second. See :meth:`View.draw`."""
-        window = choose_window(document.tokens, budget, rng)
-        sentence = rng.choice(window)
-        keep = rng.random() < self.keep_sentence
-        return whole_sentences([sentence]), whole_sentences([index for index in window if keep or index != sentence])
-
-
-VIEWS: dict[str, type[View]] = {"docsplit": DocSplit, "identity": Identity, "crop": Crop, "inverse-cloze": InverseCloze}
+VIEWS: dict[str, type[View]] = {"docsplit": DocSplit, "identity": Identity, "crop": Crop}
 """View classes by their name in ``simlte train --view``."""
 
 

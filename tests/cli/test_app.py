@@ -195,7 +195,6 @@ def test_train_options_reach_the_function(
         "docsplit": {"p": 0.4},
         "identity": {"unit": "sentence"},
         "crop": {"least": 0.1, "most": 0.7},
-        "inverse-cloze": {"keep_sentence": 0.3},
     }
     assert views.keys() == VIEWS.keys()
     train = ["train", str(folder), "--output", "m"]

@@ -13,6 +13,7 @@ from unittest.mock import Mock
 
 import pyarrow.parquet as pq
 import pytest
+import torch
 from support import write_jsonl
 
 from simlte_st.cli.main import main
@@ -108,6 +109,9 @@ def test_unexpected_errors(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     fail(OSError(errno.ENOSPC, "No space left on device", "/some/file"))
     assert main(EXPORT) == 1
     assert re.fullmatch("simlte: No space .*: /some/file\n", capsys.readouterr().err)
+    fail(torch.OutOfMemoryError("CUDA out of memory."))
+    assert main(EXPORT) == 1
+    assert capsys.readouterr().err.startswith("simlte: Out of memory: use a smaller batch size")
     fail(KeyError("x"))
     assert main(EXPORT) == 1
     assert capsys.readouterr().err.startswith("simlte: KeyError: 'x'\n")

@@ -43,9 +43,9 @@ def test_compare_recommends_the_best_probe(corpus_file: Path, encoder_path: Path
     result = simlte_st.compare(corpus_file, [encoder_path], probe="kind", progress=False)
     name = str(encoder_path)
     assert [each.name for each in result.candidates] == [
-        own_static, f"{own_static} + LSA", name, f"{name}, whole", f"{name}, whole + LSA", "TF-IDF"
+        own_static, f"{own_static} + LSA", "TF-IDF", name, f"{name}, whole", f"{name}, whole + LSA"
     ]  # fmt: skip
-    static, static_with_lsa, cut, whole, with_lsa, words = result.candidates
+    static, static_with_lsa, words, cut, whole, with_lsa = result.candidates
     assert [each.static for each in result.candidates] == [True, True] + [False] * 4
     assert static.reads is static_with_lsa.reads is None
     assert static.command == f"simlte encode {own_static} {corpus_file} --output vectors.parquet"
@@ -67,7 +67,7 @@ def test_compare_recommends_the_best_probe(corpus_file: Path, encoder_path: Path
     assert f"Recommended: {best.name}." in said
     assert said.endswith(f"\n\n    {best.command}")
     values = json.loads(json.dumps(result.to_dict()))
-    assert values["candidates"][2]["probe"]["low"] <= cut.score <= values["candidates"][2]["probe"]["high"]
+    assert values["candidates"][3]["probe"]["low"] <= cut.score <= values["candidates"][2]["probe"]["high"]
 
 
 def test_share_of_tokens_read_decides_without_labels(corpus_file: Path, encoder_path: Path, own_static: str) -> None:
@@ -77,14 +77,24 @@ def test_share_of_tokens_read_decides_without_labels(corpus_file: Path, encoder_
     assert "depends on the share of tokens read, here 100%" in long.summary()
     texts = [make_document(number)[:150] for number in range(20)]
     short = simlte_st.compare(texts, [encoder_path], progress=False)
-    assert [each.name for each in short.candidates][2:4] == [str(encoder_path), f"{encoder_path} + LSA"], "all is read"
+    assert [each.name for each in short.candidates][3:5] == [str(encoder_path), f"{encoder_path} + LSA"], "all is read"
     assert short.recommended == str(encoder_path)
-    assert short.candidates[2].command == f"simlte encode {encoder_path} my_documents --output vectors.parquet"
-    assert short.candidates[3].command == f"simlte convert {encoder_path} --lsa my_documents --output my-model"
+    assert short.candidates[3].command == f"simlte encode {encoder_path} my_documents --output vectors.parquet"
+    assert short.candidates[4].command == f"simlte convert {encoder_path} --lsa my_documents --output my-model"
     longest = simlte_st.compare([" ".join([text] * 20) for text in texts], [encoder_path], progress=False)
     assert longest.recommended == f"{own_static} + LSA"
     assert "depends on length" in longest.summary()
     assert longest.summary().endswith("\n\n    simlte train my_documents --static --output my-model")
+
+
+def test_slow_encoders_are_left_out(corpus_file: Path, encoder_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    result = simlte_st.compare(corpus_file, [encoder_path], budget=1e-9)
+    assert [*result.left_out] == [str(encoder_path), f"{encoder_path}, whole"]
+    assert [candidate.name for candidate in result.candidates][2:] == ["TF-IDF"]
+    assert f"exceed budget=1e-09 minutes: {encoder_path} (about 1 min), {encoder_path}, whole (" in result.summary()
+    names = tuple(candidate.name for candidate in result.candidates)
+    shown = [line for line in capsys.readouterr().err.splitlines() if line.startswith(("setting", *names))]
+    assert len(shown) == 4, "a row for each candidate as soon as it is measured"
 
 
 def test_missing_models_are_skipped_unless_named(
@@ -93,7 +103,7 @@ def test_missing_models_are_skipped_unless_named(
     monkeypatch.setattr(bench, "PACKAGED_BASE", str(encoder_path))
     monkeypatch.setattr(bench, "OWN_MODELS", {"nomodel": 64})
     result = simlte_st.compare(corpus_file, sample=10, progress=False)
-    assert result.candidates[2].name == str(encoder_path)
+    assert result.candidates[3].name == str(encoder_path)
     assert "'nomodel'" in caplog.text
     with pytest.raises(ModelError, match="nomodel"):
         simlte_st.compare(corpus_file, ["nomodel"], progress=False)

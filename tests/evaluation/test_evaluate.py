@@ -32,7 +32,8 @@ def test_models_are_compared_with_their_base(model: SentenceTransformer, corpus:
     assert evaluation.probes == compare_probes(models, train, test, **few)  # type: ignore[arg-type]
     pair = evaluation.probes["base"].few_shot, evaluation.probes["twin"].few_shot
     halves = evaluation.halves["base"], evaluation.halves["twin"]
-    assert evaluation.verdicts == {"twin": give_verdict(*halves, pair, 4, "")}, "short reads less"
+    tfidf = evaluation.halves["TF-IDF"], evaluation.probes["TF-IDF"].few_shot
+    assert evaluation.verdicts == {"twin": give_verdict(*halves, pair, 4, "", tfidf)}, "short reads less"
     text = evaluation.summary()
     twin = f"twin, against base: {evaluation.verdicts['twin'].summary()}\n\n"
     assert text.startswith(f"{twin}short, against base: Maximum ")

@@ -43,6 +43,9 @@ def test_static_models_are_judged_by_similarities(shift: float, similar: float, 
     assert verdicts.record_in_words(verdict.probability, static=True) in verdict.summary(longer=True)
     assert verdict.summary(longer=True) == verdict.summary(), "steps and tokens of encoders"
     assert json.loads(json.dumps(verdict.to_dict()))["similarities"]["mean"] == verdict.similarities.mean
+    lines, _, footnote = verdict.table().partition("\n\n")
+    assert ["*" in line for line in lines.splitlines()[2:]] == [True, True, True, False], "only similarities count"
+    assert footnote.startswith("Rows with * do not count")
     assert predict_probability([0.0], static=True) == 0.5
 
 
@@ -59,7 +62,7 @@ def test_documents_are_compared_in_pairs(shift: float, word: str) -> None:
     assert verdict.word == word
     assert verdict.structure.low <= verdict.structure.mean <= verdict.structure.high
     assert verdict.structure.mean == pytest.approx(shift, abs=0.01)
-    assert verdict.table().startswith("| 200 held-out documents, in % ")
+    assert verdict.table().startswith("| 200 documents, in % ")
     assert all(len(line) <= 80 for line in verdict.table().splitlines())
     assert "a few labels would" in verdict.summary()
     assert json.loads(json.dumps(verdict.to_dict()))["verdict"] == word
@@ -170,6 +173,15 @@ def test_probe_counts_in_the_verdict(by_structure: float, by_probe: int, word: s
     assert (
         f"contradict each other: documents alone call the model better with probability {numbers}" in verdict.summary()
     ) == (by_structure * by_probe < 0)
+
+
+def test_table_shows_tfidf() -> None:
+    verdict = give_verdict(halves(), halves(0.1), (probe(30), probe(20)), tfidf=(halves(), probe(25)))
+    cells = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in verdict.table().splitlines()]
+    assert cells[0][1:4] == ["TF-IDF", "before", "after"]
+    assert [row[1] == row[2] for row in cells[2:]] == [True, False, True, False]
+    assert (cells[3][1], cells[5][1]) == ("", f"{100 * probe(25).macro_f1:.1f}")
+    assert all(len(line) <= 80 for line in verdict.table().splitlines())
 
 
 def test_incomparable_models_are_refused() -> None:

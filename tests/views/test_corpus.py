@@ -16,12 +16,13 @@ import pytest
 from datasets import Dataset
 from datasets.table import MemoryMappedTable
 
+from benchmarks.rivals.train import InverseCloze
 from simlte_st.errors import DataError, EmptyCorpusError
 from simlte_st.reading.document import Document, text_key
 from simlte_st.reading.documents import Shards, read_documents
 from simlte_st.views import corpus as views_corpus
 from simlte_st.views.corpus import DocumentStream, StreamedViews, from_rows, shard_order, usable_by, write_corpus
-from simlte_st.views.views import DocSplit, InverseCloze, draw_views
+from simlte_st.views.views import DocSplit, draw_views
 from simlte_st.words.sentences import PunktSegmenter, segment_document
 
 TEXTS = ["One two. Three four five.\n\nSix.", "Halved sentence", "Word", "Red fox. Blue cat. Old dog. New cow."]

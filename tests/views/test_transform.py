@@ -17,11 +17,12 @@ from sentence_transformers import SentenceTransformer
 from training_support import Ids, Recording, stock_trainer
 from transformers import TrainerControl, TrainerState, TrainingArguments
 
+from benchmarks.rivals.train import InverseCloze
 from simlte_st.compat import view_budget
 from simlte_st.errors import ConfigurationError
 from simlte_st.reading.document import Document
 from simlte_st.views.transform import DocSplitTransform, EpochClock, docsplit_examples, docsplit_objectives
-from simlte_st.views.views import DocSplit, InverseCloze, View, ViewPair, draw_views
+from simlte_st.views.views import DocSplit, View, ViewPair, draw_views
 from simlte_st.words.sentences import PunktSegmenter, segment_document, tokenizer_counter
 
 BATCH, PUNKT = 8, PunktSegmenter()

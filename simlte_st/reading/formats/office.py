@@ -1,4 +1,4 @@
-"""Read office documents, books and XML: lxml reads DOCX, ODT, EPUB and XML; striprtf RTF; pypdf PDF."""
+"""Read office documents, books and XML: lxml reads DOCX, PPTX, ODT, EPUB and XML; striprtf RTF; pypdf PDF."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ if TYPE_CHECKING:
     from lxml import etree
 
 UNPACKS = "unpacks to far more than text would"
-UNREAD_PAGE = "page missing or damaged"
-NO_TEXT = "without text (scanned?)"
 
-_MAX_UNPACKED = 20_000_000  # bytes, or 100 times the file size; the parsed tree takes 30 times as much memory
+# Bytes of an archive (or 100 times its size), and of a part of it, whose tree takes 30 times as much memory.
+_MAX_UNPACKED, _MAX_PARSED = 20_000_000, 100_000_000
 _COMPOUND_FILE = bytes.fromhex("d0cf11e0a1b11ae1")  # signature of the container of encrypted documents
 
 _WORD_PARTS = (re.compile(r"word/document\d*\.xml"), re.compile(r"word/(?:foot|end)notes\d*\.xml"))
@@ -54,10 +53,9 @@ _WHOLE_WORD = regex.compile(rf"{_SIGN}+(?:[-\u2010]{_SIGN}+)*+(?![-\u2010\xad])"
 _NUMBER = regex.compile(r"\p{N}")
 # Words that, before a hyphen at the end of a line, usually begin a compound.
 _FIRST_OF_TWO = frozenset((
-    "cross", "decision", "double", "end", "first", "five", "four", "full", "half", "hand", "hard", "high", "human",
-    "large", "last", "left", "light", "long", "low", "machine", "mid", "multi", "near", "new", "non", "off", "one",
-    "open", "peer", "post", "pre", "real", "right", "second", "self", "semi", "short", "single", "six", "small",
-    "state", "ten", "third", "three", "time", "top", "two", "user", "well", "wide", "word", "work", "year",
+    "cross", "double", "end", "first", "four", "full", "half", "hand", "hard", "high", "human", "large", "last", "left",
+    "light", "long", "low", "mid", "multi", "near", "new", "non", "off", "one", "open", "peer", "post", "pre", "real",
+    "right", "second", "self", "semi", "short", "single", "small", "third", "three", "time", "top", "two", "well",
 ))  # fmt: skip
 
 
@@ -66,9 +64,9 @@ def read_docx(path: Path, reading: Reading) -> str:
 
     Hidden text, placeholders of forms, comments, headers and footers are not read.
     """
-    with _open_zip(path) as archive:
+    with open_zip(path) as archive:
         names = archive.namelist()
-        trees = [_parse_xml(archive.read(name)) for part in _WORD_PARTS for name in names if part.fullmatch(name)]
+        trees = [parse_part(archive, name) for part in _WORD_PARTS for name in names if part.fullmatch(name)]
     for mark in [mark for tree in trees for mark in tree.iter("{*}vanish")]:
         run = mark.getparent().getparent()
         if run.getparent() is not None and mark.get(f"{mark.tag.removesuffix('vanish')}val") not in ("0", "false"):
@@ -80,13 +78,46 @@ def read_docx(path: Path, reading: Reading) -> str:
     return tidy_lines(piece for tree in trees for piece in _pieces(tree, _WORD_BREAKS, _WORD_UNREAD, "t"))
 
 
+def read_pptx(path: Path, reading: Reading) -> Content:
+    """Return the text of the slides in order: the title, the shapes and tables, then the notes.
+
+    Hidden slides, comments, headers and footers are not read.
+    """
+    texts, hidden = list[str](), list[str]()
+    with open_zip(path) as archive:
+        deck = dict(linked_parts(archive, "").values())["officeDocument"]
+        slides = linked_parts(archive, deck)
+        for number, node in enumerate(parse_part(archive, deck).iter("{*}sldId"), start=1):
+            _, slide = slides[relation(node)]
+            tree, notes = parse_part(archive, slide), dict(linked_parts(archive, slide).values()).get("notesSlide")
+            if tree.get("show") in ("0", "false"):
+                hidden.append(str(number))
+                continue
+            texts.append(_slide_text(tree))
+            if notes:
+                texts.append(_slide_text(parse_part(archive, notes)))
+    repairs = {"hidden slide": f"slide {', '.join(hidden)}"} if hidden else {}
+    return Content("\n\n".join(filter(None, texts)), repairs=repairs)
+
+
+def _slide_text(tree: etree._Element) -> str:
+    """Return the text of a slide or of its notes, with the title first."""
+    for shape in list(tree.iter("{*}sp")):
+        kind = next((node.get("type") for node in shape.iter("{*}ph")), None)
+        if kind in ("dt", "ftr", "hdr", "sldNum"):  # dates, footers, headers and page numbers
+            shape.getparent().remove(shape)
+        elif kind in ("title", "ctrTitle"):
+            tree.insert(0, shape)
+    return tidy_lines(_pieces(tree, _WORD_BREAKS, _WORD_UNREAD, "t"))
+
+
 def read_odt(path: Path, reading: Reading) -> str:
     """Return the text: paragraphs, headings, lists, tables, and notes at their references.
 
     Deleted text, comments, headers and footers are not read.
     """
-    with _open_zip(path) as archive:
-        body = _parse_xml(archive.read("content.xml")).find(f"{_OFFICE}body/{_OFFICE}text")
+    with open_zip(path) as archive:
+        body = parse_part(archive, "content.xml").find(f"{_OFFICE}body/{_OFFICE}text")
     if body is None:
         raise BadTextError(DAMAGED, "not a text document")
     return tidy_lines(_pieces(body, _ODT_BREAKS, _ODT_UNREAD))
@@ -94,10 +125,10 @@ def read_odt(path: Path, reading: Reading) -> str:
 
 def read_epub(path: Path, reading: Reading) -> Content:
     """Return the text of a book's pages in reading order, without the table of contents."""
-    with _open_zip(path) as archive:
+    with open_zip(path) as archive:
         # In any namespace, because it differs between versions of the format.
-        name = next(_parse_xml(archive.read("META-INF/container.xml")).iter("{*}rootfile")).get("full-path", "")
-        package = _parse_xml(archive.read(name))
+        name = next(parse_part(archive, "META-INF/container.xml").iter("{*}rootfile")).get("full-path", "")
+        package = parse_part(archive, name)
         items = {item.get("id"): item for item in package.iter("{*}item")}
         spine = [items[ref.get("idref")] for ref in package.iter("{*}itemref") if ref.get("idref") in items]
         pages = [
@@ -113,7 +144,7 @@ def read_epub(path: Path, reading: Reading) -> Content:
                 unread.append(page)
     if unread and not any(texts):
         raise BadTextError(DAMAGED, f"{unread[0]} cannot be read")
-    return Content("\n\n".join(filter(None, texts)), repairs={UNREAD_PAGE: unread[0]} if unread else {})
+    return Content("\n\n".join(filter(None, texts)), repairs={"page missing or damaged": unread[0]} if unread else {})
 
 
 def read_xml(path: Path, reading: Reading) -> str:
@@ -200,17 +231,39 @@ def _accept_changes(rtf: str) -> str:
 
 
 @contextlib.contextmanager
-def _open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
+def open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
     """Open a ZIP archive; raise ``BadTextError`` if it is encrypted or unpacks to far more than text would."""
     with path.open("rb") as stream:
         if stream.read(8) == _COMPOUND_FILE:
-            raise BadTextError(ENCRYPTED, "it needs a password, or is an old .doc file")
+            raise BadTextError(ENCRYPTED, "it needs a password, or is an old .doc, .ppt or .xls file")
         with zipfile.ZipFile(stream) as archive:
             # The sizes in the archive's directory can be trusted: reading stops there.
             size, unpacked = path.stat().st_size, sum(part.file_size for part in archive.infolist())
             if unpacked > max(_MAX_UNPACKED, 100 * size):
                 raise BadTextError(UNPACKS, f"to {unpacked:,} bytes from {size:,}")
             yield archive
+
+
+def parse_part(archive: zipfile.ZipFile, name: str) -> etree._Element:
+    """Parse a part of an archive, once; raise ``BadTextError`` if its tree would not fit in memory."""
+    info = archive.NameToInfo.pop(name)  # a crafted file may refer to one part many times
+    if info.file_size > _MAX_PARSED:
+        raise BadTextError(UNPACKS, f"{name} to {info.file_size:,} bytes of XML")
+    return _parse_xml(archive.read(info))
+
+
+def linked_parts(archive: zipfile.ZipFile, part: str) -> dict[str, tuple[str, str]]:
+    """Return the kind and the name of each part that a part of an Office Open XML file refers to, by id."""
+    folder, name = posixpath.split(part)
+    links = parse_part(archive, posixpath.join(folder, "_rels", f"{name}.rels"))
+    targets = (posixpath.normpath(posixpath.join("/", folder, link.get("Target", ""))) for link in links)
+    kinds = (link.get("Type", "").rpartition("/")[2] for link in links)
+    return {link.get("Id", ""): (kind, target[1:]) for link, kind, target in zip(links, kinds, targets, strict=True)}
+
+
+def relation(node: etree._Element) -> str:
+    """Return the id by which a node refers to a part."""
+    return next((value for name, value in node.attrib.items() if name.endswith("}id")), "")
 
 
 def _parse_xml(data: bytes) -> etree._Element:
@@ -272,7 +325,7 @@ def read_pdf(path: Path, reading: Reading) -> str:
     except (pypdf.errors.FileNotDecryptedError, pypdf.errors.WrongPasswordError) as error:
         raise BadTextError(ENCRYPTED, "it needs a password") from error
     if not any(pages):
-        raise BadTextError(NO_TEXT, f"{len(pages):,} pages")
+        raise BadTextError("without text (scanned?)", f"{len(pages):,} pages")
     return _join_words(_LIGATURE.sub(lambda match: unicodedata.normalize("NFKC", match[0]), "\n".join(pages)))
 
 

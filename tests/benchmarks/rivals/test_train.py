@@ -16,7 +16,7 @@ from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
 from benchmarks.rivals import RIVALS, train_rival
-from simlte_st.data import Crop, Identity
+from simlte_st.data import Crop, Document, Identity, PunktSegmenter, draw_views, segment_document
 from simlte_st.training import Preset, get_preset
 from simlte_st.training.callbacks import CompleteCallback
 
@@ -86,3 +86,15 @@ def test_rivals_change_only_their_own_settings(trained: Trained) -> None:
     assert trained["simcse"][0].view == Identity(unit="sentence")
     assert trained["simcse-long"][0].view == Identity()
     assert trained["contriever"][0].view == Crop()
+
+
+def test_inverse_cloze_is_a_sentence_and_its_context() -> None:
+    document = segment_document(Document("d", "One is short. Two is longer. Three is last."), PunktSegmenter())
+    pairs = [draw_views(document, RIVALS["inverse-cloze"].settings["view"], seed=seed) for seed in range(1000)]
+    whole = 0
+    for pair in pairs:
+        context = [sentence for sentence in document.sentences if sentence != pair.anchor]
+        whole += pair.positive == " ".join(document.sentences)
+        assert pair.positive in (" ".join(context), " ".join(document.sentences))
+    assert 70 < whole < 130
+    assert {pair.anchor for pair in pairs} == {*document.sentences}

@@ -1,10 +1,11 @@
-"""DOCX, ODT, RTF, EPUB and PDF: the text that is read, files without text, and malicious files."""
+"""DOCX, PPTX, XLSX, MSG, ODT, RTF, EPUB and PDF: the text that is read, files without text, and malicious files."""
 
 from __future__ import annotations
 
 import time
 import tracemalloc
 import zipfile
+from datetime import datetime, timezone
 from pathlib import Path
 
 import docx
@@ -133,15 +134,15 @@ def test_files_without_text_are_counted(tmp_path: Path) -> None:
     assert skipped(tmp_path) == {"damaged": 6, "encrypted": 1, "empty": 1}
 
 
-@pytest.mark.parametrize(("name", "part"), [("a.docx", "word/document.xml"), ("a.odt", "content.xml"), ("a.epub", "x")])
-def test_zip_bombs_are_not_unpacked(tmp_path: Path, name: str, part: str) -> None:
-    with zipfile.ZipFile(tmp_path / name, "w", zipfile.ZIP_DEFLATED) as bomb, bomb.open(part, "w") as stream:
+@pytest.mark.parametrize("name", ["a.docx", "a.odt", "a.epub", "a.pptx", "a.xlsx"])
+def test_zip_bombs_are_not_unpacked(tmp_path: Path, name: str) -> None:
+    with zipfile.ZipFile(tmp_path / name, "w", zipfile.ZIP_DEFLATED) as bomb, bomb.open("x", "w") as stream:
         for _ in range(30):
             stream.write(bytes(1 << 20))
     (tmp_path / "good.txt").write_text("Text.")
     tracemalloc.start()
     try:
-        assert skipped(tmp_path) == {"unpacks to far more than text would": 1}
+        assert skipped([tmp_path / name, tmp_path / "good.txt"]) == {"unpacks to far more than text would": 1}
         assert tracemalloc.get_traced_memory()[1] < 20e6
     finally:
         tracemalloc.stop()
@@ -214,3 +215,61 @@ def test_hyphenated_words_are_joined(tmp_path: Path, lines: list[str], expected:
 def test_ligatures_become_letters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pypdf.PageObject, "extract_text", lambda page: "eﬃcient ﬂow, ﬁnd ﬆ ﻻ x² ½ Å")
     assert texts(write_pdf(tmp_path / "a.pdf", ["x"])) == ["efficient flow, find st لا x² ½ Å"]
+
+
+FILES = Path(__file__).parent / "files"  # LibreOffice 7.4 wrote deck.pptx and book.xlsx, extract-msg wrote mail.msg
+SLIDES = ["Ferry timetable", "The ferry leaves at dawn.", "It returns at noon.", "Port", "Price", "Oban", "12.50"]
+DECK = "\n\n".join([*SLIDES, "Mention the storm.", "Questions?", "in a group"])
+TABLE = ["The harbour café was lovely.", "Too loud."]
+FORM = "Invoice\nTotal\t1234.5\nDue\t2024-02-29 14:05:00\nPaid\tTRUE"
+PRICES = {"price": "12.5", "when": "2023-03-15", "share": "12.5%", "zip": "123", "sum": "25"}
+SENT = {"sender": "Ann Lee <ann@example.com>", "date": datetime(2024, 2, 29, 14, 5, tzinfo=timezone.utc)}
+OTHER_PROGRAMS = (
+    ("deck.pptx", [DECK], {"file": "deck"}, "slide 2"),
+    ("book.xlsx", [*TABLE, FORM], PRICES, "Lists"),
+    ("mail.msg", ["Grüße vom Hafen\n\nThe ferry leaves\nat dawn\n\nGröße"], SENT, ""),
+)
+
+
+@pytest.mark.parametrize(("name", "expected", "columns", "left_out"), OTHER_PROGRAMS)
+def test_files_of_other_programs(name: str, expected: list[str], columns: dict[str, object], left_out: str) -> None:
+    reader = read_documents(FILES / name, metadata=True)
+    first, *others = reader
+    assert [first.text, *(document.text for document in others)] == expected
+    assert columns.items() <= (first.metadata or {}).items()
+    assert left_out in str(reader.report.examples)
+
+
+SHOWN = (  # number formats, numbers, and the numbers as shown
+    ("General", 0.1 + 0.2, "0.3"), ("0.0%", 0.07, "7%"), ('0 "days"', 2, "2"), ("dd\\.mm\\.yy", 45000, "2023-03-15"),
+    ("[h]:mm", 1.5, "36:00:00"), ("[$-409]d/m/yy h:mm", 45000.75, "2023-03-15 18:00:00"), ("[Red]0.00", -1, "-1"),
+    ("yyyy", 9e9, "9000000000"), ("0", 12345678901234567890, "12345678901234567890"), ("mm:ss", 0.5, "12:00:00"),
+)  # fmt: skip
+CODES = "".join(f"<numFmt numFmtId='{n}' formatCode='{code}'/>" for n, (code, _, _) in enumerate(SHOWN))
+STYLES = f"<w>{CODES}<cellXfs>" + "".join(f"<xf numFmtId='{n}'/>" for n in range(len(SHOWN))) + "</cellXfs></w>"
+NUMBERS = "".join(f"<row><c s='{n}'><v>{number}</v></c></row>" for n, (_, number, _) in enumerate(SHOWN))
+HEADER = "<row><c t='str'><v>a</v></c><c t='str'><v>b</v></c></row>"
+LAUGHS = "<!DOCTYPE w [<!ENTITY a 'ha'><!ENTITY b '&a;&a;'>]><w><row><c t='str'><v>&b;</v></c></row></w>"
+SHEETS = (
+    (f"<w>{NUMBERS}</w>", ["\n".join(shown for _, _, shown in SHOWN)], []),
+    (f"<w><row><c t='str'><v>Title</v></c></row>{HEADER}{HEADER}</w>", ["Title\na\tb\na\tb"], []),
+    (f"<w>{HEADER}{NUMBERS}</w>", [], ["sheet without a text column"]),
+    (f"<w><row r='{10**12}'><c r='ZZZZ1'><v>1</v></c></row></w>", ["1"], []),
+    (f"<w>{'<row/>' * 1_000_000}</w>", [], ["empty"]),
+    (LAUGHS, [], ["empty"]),
+    ("<w><row>", [], ["damaged"]),
+    ("", [], ["damaged"]),
+)
+
+
+@pytest.mark.parametrize(("sheet", "expected", "reasons"), SHEETS)
+def test_sheets_are_read_or_reported(tmp_path: Path, sheet: str, expected: list[str], reasons: list[str]) -> None:
+    with zipfile.ZipFile(FILES / "book.xlsx") as book:
+        parts = {name: book.read(name).decode() for name in book.namelist()}
+    parts = {**parts, "xl/worksheets/sheet2.xml": sheet, "xl/styles.xml": STYLES}
+    path = write_zip(tmp_path / "a.xlsx", {name: part for name, part in parts.items() if part})
+    began = time.process_time()
+    assert texts(path) == [*TABLE, *expected]
+    assert time.process_time() - began < 10
+    assert skipped(path) == {"hidden sheet": 1, **dict.fromkeys(reasons, 1)}
+    assert texts(path, text_column="text") == TABLE

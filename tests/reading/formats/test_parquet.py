@@ -44,10 +44,10 @@ def test_parquet_rows_without_text(tmp_path: Path) -> None:
 
 
 def test_parquet_columns_and_labels(tmp_path: Path) -> None:
-    path = tmp_path / "c.parquet"
-    pq.write_table(pa.table({"n": [1], "review": pa.array(["good"]).dictionary_encode()}), path)
+    path, review = tmp_path / "c.parquet", pa.array(["good"]).dictionary_encode()
+    pq.write_table(pa.table({"review": review, **{f"n{number}": [number] for number in range(10_000)}}), path)
     assert texts(path) == ["good"]
-    with pytest.raises(DataError, match=r"no column 'body'.*n, review"):
+    with pytest.raises(DataError, match=r"no column 'body'.*review, n0, n1, .*, n28 and 9,971 more\."):
         texts(path, text_column="body")
     features = datasets.Features({"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["no", "yes"])})
     datasets.Dataset.from_dict({"text": ["a", "b"], "label": [1, 0]}, features=features).to_parquet(str(path))
