@@ -22,6 +22,7 @@ from training_support import assert_same_bytes, interrupt_at_step, weights
 from simlte_st import train
 from simlte_st.data import DocSplitTransform, read_documents
 from simlte_st.errors import ConfigurationError
+from simlte_st.models import teaching
 from simlte_st.models.loading import load_model
 from simlte_st.models.lsa import append_lsa, document_token_counts
 from simlte_st.training import get_preset
@@ -128,14 +129,21 @@ def test_encoder_is_distilled_once_before_training(
         calls.append(base.name)
         return load_model(static_path).model
 
+    def teach(
+        model: SentenceTransformer, encoder: SentenceTransformer, texts: list[str], *_: Any, **options: Any
+    ) -> None:
+        calls.append(f"{len(texts)} texts")
+        teaching.teach(model, encoder, texts, 300, **options)
+
     monkeypatch.setattr(loading, "distil_base", distil_base)
+    monkeypatch.setattr(loading, "teach", teach)
     options = {**OPTIONS, "base": encoder_path, "static": True, "save_steps": 2}
     train(documents, tmp_path / "whole", **options)
-    assert calls == [str(encoder_path)]
+    assert calls == [str(encoder_path), "38 texts"], "without those held out"
     with interrupt_at_step(5):
         train(documents, tmp_path / "m", **options)
     result = train(documents, tmp_path / "m", resume=True, **options)
-    assert len(calls) == 2, "what was distilled is in the folder of the run"
+    assert len(calls) == 4, "the taught base is in the folder of the run"
     assert_same_bytes(tmp_path / "whole", tmp_path / "m")
     assert result.static
     saved = json.loads((tmp_path / "m" / "simlte.json").read_text())
