@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +12,6 @@ from typing import Any
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from torch import nn
-from tqdm.auto import tqdm
 from transformers import ProgressCallback, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
@@ -25,7 +23,7 @@ from simlte_st.files import atomic_path
 from simlte_st.losses.base import LossStateMixin
 from simlte_st.losses.multiple_negatives_ranking_mlm import MLMLossMixin
 from simlte_st.models.samples import find_overflow
-from simlte_st.progress import progress_bar
+from simlte_st.progress import progress_bar, write_line
 from simlte_st.views.transform import DocSplitTransform
 
 Logs = dict[str, float] | None
@@ -222,8 +220,7 @@ class InterruptCallback(TrainerCallback):
         self.interrupted = signal.Signals(number)
         self.restore()  # so that a second signal stops immediately
         if is_main():
-            message = "Stopping after this step and saving a checkpoint. Another signal stops immediately."
-            tqdm.write(message, file=sys.stderr)
+            write_line("Stopping after this step and saving a checkpoint. Another signal stops immediately.")
 
     def on_step_end(self, args: object, state: object, control: TrainerControl, **kwargs: object) -> None:
         """Request a checkpoint and stop training if any process was interrupted."""
