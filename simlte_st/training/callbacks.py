@@ -17,7 +17,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from simlte_st.arguments import check_arguments
 from simlte_st.compat import FirstCallbacks, resumed_checkpoint
-from simlte_st.distributed import barrier, is_main, max_over_processes, world
+from simlte_st.distributed import is_main, max_over_processes, world
 from simlte_st.errors import ResumeError, TrainingDiverged
 from simlte_st.files import atomic_path
 from simlte_st.losses.base import LossStateMixin
@@ -81,7 +81,7 @@ class CompleteCallback(TrainerCallback):
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: object, **kwargs: object) -> None:
         """Write the marker file after all processes have written their part."""
-        barrier()
+        max_over_processes(0)  # waits for them
         if state.is_world_process_zero:
             (checkpoint_directory(args, state) / COMPLETE_FILE).touch()
 
