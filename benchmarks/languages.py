@@ -110,9 +110,8 @@ def teach(distilled: str, base: str, documents: Sequence[Document], output: str)
     """Teach a distilled model the base's embeddings of passages, as ``to_static(teach=)`` does; return its folder."""
     if not Path(output).exists():
         model = load_model(distilled, dtype=torch.float32).model
-        passages = teaching.draw_passages([document.text for document in documents], PASSAGES, seed=0)
-        embeddings = teaching.embed_passages(load_model(base, dtype=torch.bfloat16).model, passages, progress=False)
-        teaching.fit_table(model, passages, embeddings, limit=512, progress=False)
+        encoder = load_model(base, dtype=torch.bfloat16).model
+        teaching.teach(model, encoder, [document.text for document in documents], PASSAGES, progress=False)
         with atomic_path(output) as path:
             model.save_pretrained(str(path))
     return output

@@ -204,7 +204,7 @@ def measure(data: SearchSet, system: str, folder: Path) -> dict[str, Any]:
 
 def page(record: Mapping[str, Any]) -> str:
     """Return the page of the results."""
-    tables, firsts = {}, []
+    tables, firsts, asked = {}, [], []
     for system, cells in record["systems"].items():
         ranks = read_ranks(cells)
         scores = mean_reciprocal_ranks(ranks)
@@ -216,8 +216,14 @@ def page(record: Mapping[str, Any]) -> str:
         for first in (1, 3, 10):
             shares = 100 * (ranks <= first).groupby("set").mean().mean()
             firsts.append({"": f"{system}, top {first}", **shares.map("{:.1f}".format)})
+        if "questions" in titles:
+            first_ranks = ranks.loc["questions"]
+            numbers = {mode: " / ".join(str((first_ranks[mode] <= top).sum()) for top in (1, 3, 10)) for mode in ranks}
+            asked.append({"": f"{system} ({len(first_ranks)})", **numbers})
     machines = environments(cell for cells in record["systems"].values() for cell in cells.values())
-    return fill("search.md", explanation=explanation(__doc__), tables=tables, firsts=firsts, environments=machines)
+    return fill(
+        "search.md", explanation=explanation(__doc__), tables=tables, firsts=firsts, asked=asked, environments=machines
+    )
 
 
 def read_ranks(cells: Mapping[str, Any]) -> pd.DataFrame:

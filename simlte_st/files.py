@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -211,7 +212,12 @@ def _writable(value: object) -> object:
 
 
 def valid_unicode(text: str) -> str:
-    """Join surrogate pairs and replace lone surrogates, which tokenizers, tables and UTF-8 reject."""
+    """Join surrogate pairs and replace lone surrogates, which tokenizers, tables and UTF-8 reject.
+
+    Bytes that Python keeps as surrogates, such as arguments in the locale C, are read as UTF-8.
+    """
+    escaped = "(?<![\\ud800-\\udbff])[\\udc80-\\udcff]+"
+    text = re.sub(escaped, lambda match: match[0].encode("utf-8", "surrogateescape").decode("utf-8", "replace"), text)
     return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 

@@ -63,7 +63,6 @@ class TextBar:
     """A progress bar over documents that advances with every forward pass of the model.
 
     Args:
-        model: The model whose forward passes in this process advance the bar; None if it does not run in torch.
         name: Description of the work.
         documents: Number of documents, if known.
         show: Whether to show the bar.
@@ -72,9 +71,9 @@ class TextBar:
         documents: Number of documents announced so far.
     """
 
-    def __init__(self, model: SentenceTransformer | None, name: str, documents: int | None, *, show: bool) -> None:
+    def __init__(self, name: str, documents: int | None, *, show: bool) -> None:
         self.documents = documents
-        self._model, self._name, self._show = model, name, show
+        self._name, self._show = name, show
         self._end = 0  # number of documents once the current ones are done
         self._position = self._share = 0.0  # documents read so far, and documents per text
         self._exit = ExitStack()
@@ -82,8 +81,6 @@ class TextBar:
     def __enter__(self) -> TextBar:
         self._exit.enter_context(logs_above_bars())
         self._bar = self._exit.enter_context(progress_bar(self._name, self.documents, show=self._show))
-        if self._show and self._model is not None:
-            self._exit.callback(self._model[-1].register_forward_hook(self._count).remove)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -98,10 +95,13 @@ class TextBar:
         self._end += documents
 
     @contextmanager
-    def reading(self, texts: Sequence[str]) -> Iterator[None]:
-        """Advance the bar while the model reads the texts of the current documents."""
+    def reading(self, texts: Sequence[str], model: SentenceTransformer | None) -> Iterator[None]:
+        """Advance the bar while a model, if it runs in torch and this process, reads the current documents' texts."""
         self._share = (self._end - self._position) / max(1, len(texts))
-        yield
+        with ExitStack() as stack:
+            if self._show and model is not None:
+                stack.callback(model[-1].register_forward_hook(self._count).remove)
+            yield
         self._move(self._end)
 
     def _count(self, module: object, inputs: object, output: Mapping[str, Sized]) -> None:
@@ -120,7 +120,7 @@ def reading_bar(
     model: SentenceTransformer | None, name: str, texts: Sequence[str], *, documents: int | None = None, show: bool
 ) -> Iterator[None]:
     """Show a progress bar over ``documents`` (default: the number of texts) while a model reads texts."""
-    with TextBar(model, name, documents or len(texts), show=show) as bar:
+    with TextBar(name, documents or len(texts), show=show) as bar:
         bar.begin(documents or len(texts))
-        with bar.reading(texts):
+        with bar.reading(texts, model):
             yield

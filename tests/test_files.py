@@ -17,7 +17,17 @@ from safetensors.torch import save_file
 
 from simlte_st.data import read_documents
 from simlte_st.errors import ConfigurationError, DamagedFileError, DiskFullError
-from simlte_st.files import atomic_path, changes, check_apart, check_free, check_place, hold, read_json, write_json
+from simlte_st.files import (
+    atomic_path,
+    changes,
+    check_apart,
+    check_free,
+    check_place,
+    hold,
+    read_json,
+    valid_unicode,
+    write_json,
+)
 from simlte_st.files import home as home_folder
 
 
@@ -211,3 +221,8 @@ def test_import_without_a_home_directory() -> None:
     code = "import os, pwd; os.environ.clear(); pwd.getpwuid = {}.__getitem__; import simlte_st.files as files, nltk; "
     asked = [sys.executable, "-c", f"{code}print(files.home())"]
     assert subprocess.run(asked, check=True, capture_output=True, text=True).stdout.startswith("/nonexistent")
+
+
+def test_bytes_kept_as_surrogates_are_read_as_utf8() -> None:
+    texts = ["Größe 日本語".encode().decode("ascii", "surrogateescape"), "\ud83d\ude00", "a\ud800b", "a\udcffb"]
+    assert [*map(valid_unicode, texts)] == ["Größe 日本語", "😀", "a\ufffdb", "a\ufffdb"]

@@ -22,11 +22,11 @@ def test_bar_moves_with_every_pass(
         convert_base(str(encoder_path), tmp_path / "model", backbone=kind, max_length=512)
         model = load_model(tmp_path / "model").model
     texts, seen = documents * 4, []
-    with TextBar(model, "Encoding", len(texts), show=True) as bar:
+    with TextBar("Encoding", len(texts), show=True) as bar:
         move = bar._bar.update
         bar._bar.update = lambda documents=1: (move(documents), seen.append(bar._bar.n))[0]
         bar.begin(len(texts))
-        with bar.reading(texts):
+        with bar.reading(texts, model):
             reader = TextReader(model, 8, texts)
             reader.model.encode(texts, batch_size=reader.batch_size)
     assert seen == sorted(seen)

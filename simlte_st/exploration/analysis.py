@@ -1,49 +1,57 @@
 """Analyse the vectors of a corpus: find and name topics, lay out a map, and find each document's neighbours.
 
-The number of topics is chosen so that random halves of the documents agree best. Each topic is named by the terms that
-are more frequent in its documents than elsewhere.
+The number of topics is the smallest one on which random halves of the documents agree about as well as on any other.
+Each topic is named by the terms that more of its documents contain than those of any other topic.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import isqrt
 
 import numpy as np
 import regex
 import torch
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.isotonic import IsotonicRegression
 from sklearn.manifold import TSNE, trustworthiness
-from sklearn.metrics import adjusted_mutual_info_score, mutual_info_score
-from sklearn.metrics.cluster import contingency_matrix, expected_mutual_information
+from sklearn.metrics import adjusted_mutual_info_score
 from sklearn.neighbors import NearestNeighbors
 
 from simlte_st.errors import DataError
 from simlte_st.evaluation.splits import sample_rows
 from simlte_st.exploration.corpus import HalfVectors
-from simlte_st.models.vectors import Floats, Ints, row_blocks
+from simlte_st.models.vectors import Floats, Ints, row_blocks, unit_rows
 from simlte_st.progress import progress_bar, with_progress_bar
 from simlte_st.words.analyzer import is_stop_word, normal, plain_words, word_to_term
 from simlte_st.words.languages import UNSPACED, LanguageFinder
 
-NUMBERS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 40, 50, 60)
-"""Numbers of topics to try."""
+NUMBERS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 35, 40, 50, 60)
+"""Numbers of topics to try: from one per 60 documents, but at most 10, to the square root of the documents."""
+
+TOLERANCE = 0.02
+"""How much less than on the best number of topics the halves may agree on a smaller one."""
 
 NONE = -1
 """Topic number of documents without a topic."""
 
-_MIN_TOPIC_SIZE = 10  # minimum mean number of sampled documents per topic
+_MIN_TOPIC_SIZE = 10  # minimum mean number of sampled documents per topic, and of documents in a topic of 1,000
 _STARTS = 3  # number of k-means runs; the best one is kept
+_RUNS = 5  # number of k-means runs per half, whose agreement is averaged: that of one run varies by .02
+_MIN_GAIN = 0.2  # how far from chance towards certainty the halves of a document with a topic share one
 
 WORDS = 4
 """Maximum number of terms in the name of a topic."""
 
 _MAX_CHARACTERS = 5_000  # maximum number of characters read per document
 _VOCABULARY = 50_000
+_MIN_SHARE = 0.1  # of a topic's documents that contain a term of its name
+_ROUNDED = 0.01  # added to both shares of a term, so that signatures of few documents weigh little
 # Block of "Name: value" lines at the start of a text, such as front matter or e-mail headers.
 _HEADER = regex.compile(r"\A\s*(?:---\n)?(?:[\w-]+:.*\n(?:[ \t]+\S.*\n)*+){2,}+(?:---)?\s*\n(?=\s*\S)")
 _MARKUP = regex.compile(  # URLs, e-mail addresses, link targets, and reStructuredText directives and roles
@@ -73,19 +81,12 @@ class Stability:
 
     Attributes:
         number: Number of topics.
-        shared: Mutual information between the halves' topics, minus that expected by chance, in bits (Vinh, Epps and
-            Bailey, 2010). It is not normalised, because normalisation would favour few topics.
-        agreement: Adjusted mutual information: 0 for chance, 1 if both halves of every document have the same topic.
+        agreement: Adjusted mutual information (Vinh, Epps and Bailey, 2010), the mean of five runs: 0 for chance, 1 if
+            both halves of every document have the same topic.
     """
 
     number: int
-    shared: float
     agreement: float
-
-    @property
-    def worth(self) -> float:
-        """Shared bits times agreement: the bits alone would favour many topics, agreement alone few."""
-        return max(self.shared, 0.0) * max(self.agreement, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ class Topics:
 
     ``by_document`` holds the topic of each document, or :data:`NONE`; ``centres`` the topics' centres (shape
     ``[topics, dimension]``), normalised to length 1; ``cosines`` the cosine of each document to its nearest centre.
-    Empty topics are dropped, so there may be fewer than ``stability.number``.
+    Small topics are dropped, so there may be fewer than ``stability.number``.
     """
 
     by_document: Ints
@@ -114,14 +115,17 @@ class Topics:
 
 
 def find_topics(
-    vectors: Floats, halves: HalfVectors, number: int | None = None, *, seed: int = 0, progress: bool = False
-) -> Topics:
+    vectors: Floats, halves: HalfVectors, number: int | None = None, neighbours: Ints | None = None, *,
+    seed: int = 0, progress: bool = False,
+) -> Topics:  # fmt: skip
     """Cluster documents into topics.
 
-    First and second halves of documents are clustered separately, and the number of topics is chosen so that the topic
-    of one half best predicts the topic of the other (:attr:`Stability.worth`). A document gets a topic only if its
-    halves would probably share one, with a probability at least halfway between chance and certainty. This probability
-    is fitted on the sampled documents, as a function of the margin between the two nearest centres.
+    Each vector is averaged with those of its nearest documents, which ``neighbours`` holds if they are known. First and
+    second halves of documents are clustered separately, and the number of topics is the smallest on which their
+    agreement is within :data:`TOLERANCE` of the best. Unless ``number`` is given, topics with fewer than 10 documents
+    (of less than 1,000 documents, 1%, and at least three) are dissolved. A document gets a topic only if its halves
+    share one with a probability at least a fifth of the way from chance to certainty. This probability is fitted on the
+    sampled documents, as a function of the margin between the two nearest centres.
     """
     distinct = _count_distinct(vectors)
     if distinct < 2:
@@ -129,18 +133,38 @@ def find_topics(
     if len(halves.rows) < _MIN_TOPIC_SIZE:
         usable = f"{len(halves.rows)} documents have two words or more"
         raise DataError(f"Only {usable} and can be split into halves; topics need at least {_MIN_TOPIC_SIZE}.")
-    max_number = max(2, min(distinct, len(halves.rows) // _MIN_TOPIC_SIZE))
-    numbers = [size for size in NUMBERS if size <= max_number] if number is None else [min(number, distinct)]
+    count, vectors = len(vectors), _blend_neighbours(vectors, neighbours)
+    halves = HalfVectors(halves.rows, _blend_neighbours(halves.first), _blend_neighbours(halves.second))
+    most = max(2, min(distinct, len(halves.rows) // _MIN_TOPIC_SIZE, isqrt(count)))
+    fewest = min(most, max(2, min(10, count // 60)))
+    numbers = [size for size in NUMBERS if fewest <= size <= most] if number is None else [min(number, distinct)]
     bar = with_progress_bar(numbers, "Trying numbers of topics", unit="number", show=progress)
-    best = max((_stability(halves, count, seed) for count in bar), key=lambda stability: stability.worth)
-    centres = KMeans(best.number, n_init=_STARTS, random_state=seed).fit(vectors).cluster_centers_
-    centres /= np.maximum(np.linalg.norm(centres, axis=1, keepdims=True), 1e-12)
-    nearest, cosines, margins = _nearest_centres(vectors, centres)
-    nearest[margins < _min_margin(halves, centres, margins)] = NONE
-    sizes = np.bincount(nearest[nearest >= 0], minlength=len(centres))
+    tried = [Stability(size, _agreement(halves, size, seed)) for size in bar]
+    sufficient = max(stability.agreement for stability in tried) - TOLERANCE
+    best = next(stability for stability in tried if stability.agreement >= sufficient)
+    centres = unit_rows(KMeans(best.number, n_init=_STARTS, random_state=seed).fit(vectors).cluster_centers_)
+    centres, min_size = centres.astype(np.float32), max(3, min(_MIN_TOPIC_SIZE, count // 100)) if number is None else 1
+    while True:
+        nearest, cosines, margins = _nearest_centres(vectors, centres)
+        nearest[margins < _min_margin(halves, centres, margins)] = NONE
+        sizes = np.bincount(nearest[nearest >= 0], minlength=len(centres))
+        if len(centres) == 2 or sizes.min() >= min_size:
+            break
+        centres = np.delete(centres, sizes.argmin(), axis=0)
     order = np.argsort(-sizes, kind="stable")  # largest topic first; empty topics are dropped
     by_document = np.where(nearest >= 0, np.argsort(order)[nearest], NONE)
     return Topics(by_document, centres[order[: np.count_nonzero(sizes)]], cosines, best)
+
+
+def _blend_neighbours(vectors: Floats, neighbours: Ints | None = None) -> Floats:
+    """Add the mean vector of its nearest documents to each vector, and scale the sum to length 1.
+
+    This raises the normalised mutual information of topics and classes by .01 on average on six sets.
+    """
+    rows = nearest_documents(vectors)[0] if neighbours is None else neighbours
+    starts = np.arange(len(rows) + 1) * rows.shape[1]
+    means = csr_array((np.full(rows.size, 1 / rows.shape[1], np.float32), rows.reshape(-1), starts), [len(rows)] * 2)
+    return unit_rows(vectors + means @ vectors).astype(np.float32)
 
 
 def _count_distinct(vectors: Floats) -> int:
@@ -156,35 +180,34 @@ def _nearest_centres(vectors: Floats, centres: Floats) -> tuple[Ints, Floats, Fl
     return cosines.argmax(axis=1), best[:, 1], best[:, 1] - best[:, 0]
 
 
-def _stability(halves: HalfVectors, number: int, seed: int) -> Stability:
-    first, second = (
-        KMeans(min(number, _count_distinct(side)), n_init=_STARTS, random_state=seed).fit_predict(side)
-        for side in (halves.first, halves.second)
-    )
-    table = contingency_matrix(first, second, sparse=True)
-    information = mutual_info_score(None, None, contingency=table) - expected_mutual_information(table, len(first))
-    return Stability(number, information / np.log(2), float(adjusted_mutual_info_score(first, second)))
+def _agreement(halves: HalfVectors, number: int, seed: int) -> float:
+    """Return the mean adjusted mutual information between clusterings of first and second halves."""
+    sides = [(side, min(number, _count_distinct(side))) for side in (halves.first, halves.second)]
+    runs = ([KMeans(size, n_init=1, random_state=seed + run).fit_predict(side) for side, size in sides]
+            for run in range(_RUNS))  # fmt: skip
+    return float(np.mean([adjusted_mutual_info_score(*run) for run in runs]))
 
 
 def _min_margin(halves: HalfVectors, centres: Floats, margins: Floats) -> float:
-    """Return the smallest margin at which both halves of a document probably have the same topic."""
+    """Return the smallest margin at which both halves of a document have the same topic often enough."""
     first, second = (_nearest_centres(side, centres)[0] for side in (halves.first, halves.second))
     agree = first == second
     if agree.all():
         return -np.inf
     shares = [np.bincount(side, minlength=len(centres)) / len(side) for side in (first, second)]
-    min_probability = (1 + float(shares[0] @ shares[1])) / 2
+    chance = float(shares[0] @ shares[1])
     sample_margins = margins[halves.rows]
     probabilities = IsotonicRegression(out_of_bounds="clip").fit(sample_margins, agree).predict(sample_margins)
-    return float(sample_margins[probabilities >= min_probability].min(initial=np.inf))
+    return float(sample_margins[probabilities >= chance + _MIN_GAIN * (1 - chance)].min(initial=np.inf))
 
 
 def topic_terms(texts: Sequence[str], topics: Ints, count: int, language: str | None = None) -> list[list[str]]:
     """Return up to :data:`WORDS` words or word pairs for each of ``count`` topics, using class-based TF-IDF.
 
     A term's weight is the share of the topic's documents that contain it, times the logarithm of the ratio between this
-    share and the share of all other documents. BERTopic's weights, which sum counts, ranked general words such as
-    "said" first on BBC News. Stop words in each document's language, header lines, URLs, e-mail addresses and markup
+    share and the share of all other documents. It must be in two documents and a tenth of them, and no other topic must
+    have a larger share, so that no two topics have a term in common; a topic without such a term ignores that. Stop
+    words in each document's language, header lines, URLs, e-mail addresses and markup
     are ignored. The words of a pair are adjacent, with no punctuation or stop word between them. In scripts written
     without spaces, the terms are character pairs and single Chinese characters.
 
@@ -210,9 +233,12 @@ def topic_terms(texts: Sequence[str], topics: Ints, count: int, language: str | 
     inside_counts = np.stack([np.asarray(occurrences[topics == topic].sum(axis=0))[0] for topic in range(count)])
     sizes = np.array([np.count_nonzero(topics == topic) for topic in range(count)])[:, None]
     outside_counts = np.asarray(occurrences.sum(axis=0)) - inside_counts
-    share, share_outside = inside_counts / np.maximum(sizes, 1), (outside_counts + 1) / (len(texts) - sizes + 1)
-    weights = share * np.log(np.maximum(share / share_outside, 1))
-    return [[_PAIR.sub(r"\1", term) for term in _heaviest(terms, row, find_language.languages[0])] for row in weights]
+    shares, shares_outside = inside_counts / np.maximum(sizes, 1), (outside_counts + 1) / (len(texts) - sizes + 1)
+    weights = shares * np.log(np.maximum((shares + _ROUNDED) / (shares_outside + _ROUNDED), 1))
+    weights[(shares < _MIN_SHARE) | (inside_counts < np.minimum(sizes, 2))] = 0
+    distinct = np.where(np.arange(count)[:, None] == shares.argmax(axis=0), weights, 0)
+    distinct = np.where(distinct.any(axis=1, keepdims=True), distinct, weights)
+    return [[_PAIR.sub(r"\1", term) for term in _heaviest(terms, row, find_language.languages[0])] for row in distinct]
 
 
 def _phrases(text: str, language: str) -> Iterator[str]:

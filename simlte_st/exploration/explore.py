@@ -103,7 +103,7 @@ def explore(
             and all columns of the source.
         index_model: Model of the index, if the model has been moved.
         title: Column of titles (default: title, headline, subject or name; otherwise the first line of each document).
-        topics: Number of topics (default: the number on which document halves agree best).
+        topics: Number of topics (default: the smallest on which document halves agree about as well as on any other).
         language: ISO 639-1 code of the documents' language, for stemming and stop words in topic names (default:
             detected for each document).
         similarity: Minimum share of five-word runs that near-duplicates have in common, above 0 and at most 1.
@@ -144,8 +144,8 @@ def explore(
     options: dict[str, Any] = {"batch_size": batch_size, "progress": progress}
     corpus, encoder = open_corpus(model, reader, index_model, title=title, device=device, **options)
     halves = encode_halves(corpus, encoder, MAX_HALVES, language=language, seed=seed, **options)
-    clusters = find_topics(corpus.vectors, halves, topics, seed=seed, progress=progress)
     neighbours, cosines = nearest_documents(corpus.vectors, progress=progress)
+    clusters = find_topics(corpus.vectors, halves, topics, neighbours, seed=seed, progress=progress)
     exploration = Exploration(
         corpus=corpus,
         topics=clusters,

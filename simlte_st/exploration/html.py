@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from html import escape
 from importlib.resources import files
-from itertools import islice
+from itertools import islice, takewhile
 from string import Template
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ from simlte_st.extras import require
 from simlte_st.models.limits import Truncation
 from simlte_st.reading.document import word_spans
 from simlte_st.reading.documents import ReadReport
-from simlte_st.views.duplicates import Duplicates
+from simlte_st.views.duplicates import Duplicates, find_duplicates, run_similarity
 
 if TYPE_CHECKING:
     from bokeh.plotting import figure as Figure
@@ -37,6 +37,8 @@ MAX_GROUPS = 100
 MAX_COMPARED = 5
 """Maximum number of documents in a group that are compared with its first document."""
 
+_BELOW = 2 / 3  # of the similarity of near-duplicates: pairs above this are shown as just below
+_MAX_SCANNED = 20_000  # maximum number of documents compared to find such pairs
 _MAX_WORDS = 2_000  # maximum number of words compared per text
 _CONTEXT = 6  # number of words shown on each side of a difference
 _MAX_EXCERPTS = 8  # maximum number of excerpts shown per pair of texts
@@ -129,8 +131,11 @@ def make_curve(steps: Sequence[int], values: Sequence[float], name: str) -> dict
 
 
 def difference(first: str, second: str) -> str:
-    """Return a word-level diff of two texts as HTML, with up to eight excerpts from their first 2,000 words."""
-    old, new = ([text[start:stop] for start, stop in word_spans(text)[:_MAX_WORDS]] for text in (first, second))
+    """Return a word-level diff of two texts as HTML, with up to eight excerpts from 2,000 words around the first."""
+    old, new = ([text[start:stop] for start, stop in word_spans(text)] for text in (first, second))
+    common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
+    start = max(0, common - _CONTEXT)
+    old, new = (words[start : start + _MAX_WORDS] for words in (old, new))
     excerpts = []
     for operations in islice(SequenceMatcher(None, old, new).get_grouped_opcodes(_CONTEXT), _MAX_EXCERPTS):
         runs = []
@@ -141,7 +146,7 @@ def difference(first: str, second: str) -> str:
             else:
                 runs += [f"<del>{old_run}</del>" * bool(old_run), f"<ins>{new_run}</ins>" * bool(new_run)]
         excerpts.append(" ".join(filter(None, runs)))
-    return " … ".join(excerpts) or "the same words"
+    return " … ".join(excerpts) or ("the same text" if first == second else "the same words")
 
 
 def _to_html(words: Sequence[str]) -> str:
@@ -158,7 +163,7 @@ def topics_section(names: Sequence[str], topics: Topics, duplicates: Duplicates,
         f"{len(topics.centres)} topics. Random halves of the documents, clustered separately, agree by "
         f"{topics.stability.agreement:.2f} (adjusted mutual information: 0 is chance, 1 is full agreement)."
     )
-    outliers = f"{topics.outliers:,} documents have no topic, because their halves might well land in different ones."
+    outliers = f"{topics.outliers:,} documents have no topic, because their halves would often land in different ones."
     notes = about(agreement) + about(outliers if topics.outliers else "")
     return section("topics", "Topics", notes, table(["Topic", "Documents", "Typical documents"], rows, (1,)))
 
@@ -173,28 +178,39 @@ def typical_documents(topics: Topics, topic: int, duplicates: Duplicates) -> lis
 
 
 def duplicates_section(duplicates: Duplicates, similarity: float, texts: Sequence[str], link: Link) -> str:
-    """Return the section with the groups of near-duplicates and their differences."""
-    title, report = "Near-duplicates", duplicates.report
-    overlap = f"at least {similarity:.0%} of their five-word runs"
-    if not report.groups:
-        return section("duplicates", title, about(f"No two of the {report.documents:,} documents share {overlap}."))
+    """Return the section with the groups of near-duplicates, and with the pairs just below their similarity.
+
+    Each document is shown with its similarity to the first document of its group, and the difference between the two.
+    """
+    report, overlap = duplicates.report, f"at least {similarity:.0%} of their five-word runs"
+
+    def entry(first: int, row: int, start: str = "") -> tuple[float, str]:
+        share = run_similarity(texts[first], texts[row])
+        changes = f'<div class="difference">{difference(texts[first], texts[row])}</div>'
+        return share, f'{start}{link(row)} <span class="number">{share:.1%}</span>{changes}'
+
     numbers, sizes = np.unique(duplicates.groups, return_counts=True)
     groups = []
-    for number in numbers[np.argsort(-sizes, kind="stable")[: min(MAX_GROUPS, report.groups)]]:
-        first, *rows = np.flatnonzero(duplicates.groups == number).tolist()
-        differences = plain_list(
-            f'{link(row)}<div class="difference">{difference(texts[first], texts[row])}</div>'
-            for row in rows[:MAX_COMPARED]
-        )
-        remaining = about(f"and {len(rows) - MAX_COMPARED:,} more" if len(rows) > MAX_COMPARED else "")
-        groups.append(f"<div><h3>{link(first)}</h3>{differences}{remaining}</div>")
+    for place in np.argsort(-sizes, kind="stable")[: min(MAX_GROUPS, report.groups)].tolist():
+        first, *rows = np.flatnonzero(duplicates.groups == numbers[place]).tolist()
+        differences = plain_list(html for _, html in (entry(first, row) for row in rows[:MAX_COMPARED]))
+        more = about(f"and {len(rows) - MAX_COMPARED:,} more" if len(rows) > MAX_COMPARED else "")
+        size = f'<span class="number">{sizes[place]:,} documents</span>'
+        groups.append(f"<div><h3>{link(first)} {size}</h3>{differences}{more}</div>")
+    firsts = numbers[:_MAX_SCANNED]
+    similar = firsts[find_duplicates([texts[row] for row in firsts], similarity=_BELOW * similarity).groups]
+    pairs = [(first, row) for first, row in zip(similar.tolist(), firsts.tolist(), strict=True) if first != row]
+    entries = sorted((entry(first, row, f"{link(first)} and ") for first, row in pairs[:MAX_GROUPS]), reverse=True)
     smaller = report.groups - len(groups)
     return section(
         "duplicates",
-        title,
+        "Near-duplicates",
         about(f"{report.summary()}; near-duplicates share {overlap}."),
-        f'<div class="columns">{"".join(groups)}</div>',
+        f'<div class="columns">{"".join(groups)}</div>' * bool(groups),
         about(f"and {smaller:,} smaller groups" if smaller else ""),
+        "<h3>Just below</h3>" * bool(pairs),
+        plain_list(html for _, html in entries) * bool(pairs),
+        about(f"and {len(pairs) - MAX_GROUPS:,} more pairs" if len(pairs) > MAX_GROUPS else ""),
     )
 
 

@@ -134,7 +134,7 @@
   }
 
   // The panel: a legend, a list, or a document.
-  const documentLink = (row) => element("button", { class: "link", type: "button", click: () => openDocument(row) }, corpus.titles[row]);
+  const documentLink = (row, text = corpus.titles[row]) => element("button", { class: "link", type: "button", click: () => openDocument(row) }, text);
 
   function showLegend(matches) {
     markDocuments([]);
@@ -190,7 +190,7 @@
       element("dl", { class: "values" }, ...[["id", corpus.ids[row]], ["topic", topic < 0 ? "none" : corpus.topic_names[topic]],
         ...values.map(([name, column]) => [name, column[row]])].flatMap(([name, value]) =>
         [element("dt", {}, name), element("dd", {}, value)])),
-      ...(duplicates.length ? [element("p", {}, "Near-duplicates: ", ...duplicates.slice(0, 10).flatMap((duplicate) => [documentLink(duplicate), " "]))] : []),
+      ...(duplicates.length ? [element("p", {}, "Near-duplicates: ", ...duplicates.slice(0, 10).flatMap((duplicate) => [documentLink(duplicate, corpus.ids[duplicate]), " "]))] : []),
       element("h2", {}, "Nearest documents"),
       element("ul", { id: "near" }, ...neighbours.map((neighbour, rank) => element("li", {},
         element("span", { class: "number" }, corpus.cosines[row][rank].toFixed(2)), documentLink(neighbour)))),

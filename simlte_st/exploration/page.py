@@ -52,8 +52,10 @@ class Exploration:
 
     @property
     def topic_names(self) -> list[str]:
-        """Name of each topic: its terms, separated by commas."""
-        return [", ".join(terms) or f"topic {number}" for number, terms in enumerate(self.terms, start=1)]
+        """Name of each topic: its terms, separated by commas; without terms, a typical document."""
+        typical = [html.typical_documents(self.topics, topic, self.duplicates)[0] for topic in range(len(self.terms))]
+        names = [", ".join(terms) for terms in self.terms]
+        return [name or f"like {self.corpus.titles[row]}" for name, row in zip(names, typical, strict=True)]
 
     def name_places(self) -> Floats:
         """Return a position for each topic's name: that of the document nearest to the topic's median position."""
@@ -88,9 +90,12 @@ def build_page(exploration: Exploration) -> str:
     def link(row: int) -> str:
         return f'<a href="#document={row}"><bdi>{escape(corpus.titles[row])}</bdi></a>'
 
+    def link_with_id(row: int) -> str:
+        return f'{link(row)} <span class="id">{escape(corpus.documents[row].id)}</span>'
+
     sections = (
         html.topics_section(exploration.topic_names, exploration.topics, duplicates, link),
-        html.duplicates_section(duplicates, exploration.similarity, corpus.texts, link),
+        html.duplicates_section(duplicates, exploration.similarity, corpus.texts, link_with_id),
         html.corpus_section(corpus.truncation, corpus.reading),
     )
     data = gzip.compress(to_json(page_data(exploration), indent=None).encode("utf-8"), 6, mtime=0)

@@ -126,16 +126,12 @@ def to_static(
 
     import torch
 
-    from simlte_st.compat import readable_length
     from simlte_st.models import cards, loading, static, teaching
 
     loaded = loading.load_model(base, dtype=torch.float32, device=device)
     model = distil_base(loaded, dimension=dimension, progress=progress)
     if texts:
-        drawn = teaching.draw_passages(texts, passages, seed)
-        embeddings = teaching.embed_passages(loaded.model, drawn, progress=progress)
-        limit = readable_length(loaded.model)
-        teaching.fit_table(model, drawn, embeddings, limit=limit, seed=seed, progress=progress)
+        teaching.teach(model, loaded.model, texts, passages, seed=seed, progress=progress)
     tokens, size = static.token_embedding(model).weight.shape
     with atomic_path(target) as path:
         model.save_pretrained(str(path))

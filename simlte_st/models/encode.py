@@ -244,12 +244,12 @@ def make_parts(parts: Parts, encoder: PartEncoder, engine: Engine, progress: boo
     if first and warn:
         warn_of_truncation(model, first[0].texts)
     processes = device_pool(model, engine.several) if engine.several else nullcontext()
-    with processes as pool, TextBar(model, "Encoding", parts.total, show=progress) as bar:
+    with processes as pool, TextBar("Encoding", parts.total, show=progress) as bar:
         for part in chain(first, remaining):
             bar.documents = parts.total  # may only be known at the end of the source
             bar.begin(len(part.ids))
             if not part.path.exists():
-                with bar.reading(part.texts):
+                with bar.reading(part.texts, model):
                     encoder.make(part, pool)
     return paths
 

@@ -16,6 +16,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn import functional as F
 
+from simlte_st.compat import readable_length
 from simlte_st.errors import DataError
 from simlte_st.models.parts import encode_counted
 from simlte_st.models.static import flat_features, token_embedding
@@ -68,6 +69,24 @@ def embed_passages(encoder: SentenceTransformer, passages: list[str], *, progres
         for start in with_progress_bar(starts, bar_name, unit="part", show=progress)
     ]
     return np.concatenate(parts)
+
+
+def teach(
+    model: SentenceTransformer,
+    encoder: SentenceTransformer,
+    texts: Sequence[str],
+    passages: int,
+    *,
+    seed: int = 0,
+    progress: bool = True,
+) -> None:
+    """Teach a static model an encoder's embeddings of passages that are drawn from texts, in place.
+
+    See :func:`draw_passages`, :func:`embed_passages` and :func:`fit_table`.
+    """
+    drawn = draw_passages(texts, passages, seed)
+    embeddings = embed_passages(encoder, drawn, progress=progress)
+    fit_table(model, drawn, embeddings, limit=readable_length(encoder), seed=seed, progress=progress)
 
 
 def fit_table(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from itertools import chain
 from operator import length_hint
 from pathlib import Path
@@ -24,7 +25,7 @@ from simlte_st.models.vectors import unit_rows
 from simlte_st.progress import TextBar
 from simlte_st.reading.document import Document, content_id, peek
 from simlte_st.reading.documents import DocumentReader, ReadReport
-from simlte_st.search.encoder import Encoder, IndexSettings
+from simlte_st.search.encoder import Encoder, IndexSettings, document_batches
 from simlte_st.search.schema import MAX_COLUMNS, Metadata, own_schema
 from simlte_st.search.store import PUNKT_FILE, Store, text_hash
 from simlte_st.search.words import count_index_words
@@ -106,11 +107,11 @@ class IndexReport:
 class IndexWriter:
     """Adds documents to an index, committing each batch; see :meth:`simlte_st.search.Index.add`.
 
-    Modifies ``settings`` in place.
+    Modifies ``settings`` in place, and loads the model only if there are new texts.
     """
 
     store: Store
-    encoder: Encoder
+    get_encoder: Callable[[], Encoder]
     settings: IndexSettings
     reader: DocumentReader
     engine: Engine
@@ -120,10 +121,11 @@ class IndexWriter:
     progress: bool
 
     def __post_init__(self) -> None:
-        store, encoder, settings = self.store, self.encoder, self.settings
+        store, settings = self.store, self.settings
         first, self.stream = peek(_with_stable_ids(self.reader), lambda document: len(document.text))
-        texts = [document.text for document in first]
+        self.first_texts = texts = [document.text for document in first]
         if not store.count():  # warn once, and discard the sentence segmenter of a run that was killed
+            encoder = self.get_encoder()
             warn_of_language({encoder.name or "The model": encoder.quick or encoder.model}, texts)
             if not (encoder.quick or settings["parts"]):
                 warn_of_truncation(encoder.model, texts, REMEDY)
@@ -131,21 +133,25 @@ class IndexWriter:
         self.segmenter = store.segmenter(settings["language"], texts) if settings["parts"] else None
         self.metadata = Metadata(store.metadata(), self.columns)
         self.metadata.check_names(first)
-        self.report = IndexReport(self.reader.report, encoder.truncation())
-        self.find_language = LanguageFinder(texts, settings["language"], settings["languages"])
+        self.report = IndexReport(self.reader.report, Truncation(**settings["truncation"]))
         self.learn_columns(first)
+
+    @cached_property
+    def find_language(self) -> LanguageFinder:
+        """The function that finds a text's language, which takes half a second to load."""
+        return LanguageFinder(self.first_texts, self.settings["language"], self.settings["languages"])
 
     def add(self) -> IndexReport:
         """Add the documents and return the report."""
-        store, encoder, reader, report = self.store, self.encoder, self.reader, self.report
+        store, reader, report = self.store, self.reader, self.report
         folder = store.folder / VECTORS_FOLDER
         if self.engine.elsewhere:
-            self.stream = _with_stable_ids(reader)  # restart, because the source is read twice
+            self.stream, encoder = _with_stable_ids(reader), self.get_encoder()  # restart: the source is read twice
             missing_texts = TextParts(reader, folder, encoder, self.segmenter)
             make_parts(missing_texts, PartEncoder(encoder.model, self.batch_size), self.engine, self.progress)
         ids = set[str]()
-        with TextBar(None if encoder.quick else encoder.model, "Indexing", None, show=self.progress) as bar:
-            for number, batch in enumerate(encoder.batches(self.stream), start=1):
+        with TextBar("Indexing", None, show=self.progress) as bar:
+            for number, batch in enumerate(document_batches(self.stream, report.truncation.budget), start=1):
                 new = {document.id: document for document in batch if document.id not in ids}
                 ids |= new.keys()
                 report.unchanged += len(batch) - len(new)
@@ -198,15 +204,16 @@ class IndexWriter:
             self.report.replaced += document.id in stored
             self.report.added += document.id not in stored
             changed.append((document, values))
+        if not changed:
+            return
         rows: list[Row] = []
         all_terms = self._extract_terms([document.text for document, _ in changed])
         for (document, values), terms in zip(changed, all_terms, strict=True):
-            passages = self.encoder.passages(document, self.segmenter)
+            passages = self.get_encoder().passages(document, self.segmenter) if self.segmenter else []
             rows.append({**values, "part": 0, "searched": not passages, "text": document.text, "terms": terms})
             for part, passage in enumerate(passages, start=1):
                 rows.append({**values, "part": part, "hash": text_hash(passage), "searched": True, "passage": passage})
-        if rows:
-            self.store.merge(self._table(rows, vectors, bar))
+        self.store.merge(self._table(rows, vectors, bar))
 
     def _extract_terms(self, texts: Sequence[str]) -> list[str]:
         """Return each text's terms, separated by spaces, and save new languages in the settings."""
@@ -225,13 +232,16 @@ class IndexWriter:
         self.report.encoded += len(texts) - len(indexed)
         self.report.reused += len(rows) - len(texts) + len(indexed)
         missing = {digest: text for digest, text in texts.items() if digest not in indexed and digest not in vectors}
-        with bar.reading([*missing.values()]):
-            encoded = self.encoder.encode([*missing.values()], self.batch_size)
-        vectors = {**vectors, **indexed, **dict(zip(missing, zip(*encoded, strict=True), strict=True))}
+        vectors = {**vectors, **indexed}
+        if missing:
+            encoder = self.get_encoder()
+            with bar.reading([*missing.values()], None if encoder.quick else encoder.model):
+                encoded = encoder.encode([*missing.values()], self.batch_size)
+            vectors |= zip(missing, zip(*encoded, strict=True), strict=True)
         for row in rows:
             vector, row["tokens"] = vectors[row["hash"]]
             row["vector"] = np.asarray(vector, dtype=np.float32)
-        types = {field.name: field.type for field in own_schema(self.encoder.dimension)} | self.metadata.types
+        types = {field.name: field.type for field in own_schema(self.settings["dimension"])} | self.metadata.types
         return pa.Table.from_pylist(rows, pa.schema(types))
 
 
@@ -280,7 +290,7 @@ class TextParts(Parts):
     def __iter__(self) -> Iterator[Part]:
         """Yield the texts of each batch that have no vector yet."""
         store, hashes = Store.open(self.folder.parent), set[str]()
-        for number, batch in enumerate(self._encoder.batches(self.reader), start=1):
+        for number, batch in enumerate(document_batches(self.reader, self._encoder.budget), start=1):
             passages = [(document.text, *self._encoder.passages(document, self._segmenter)) for document in batch]
             texts = {text_hash(text): text for text in chain(*passages)}
             new = [digest for digest in texts if digest not in hashes]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -21,7 +22,7 @@ from simlte_st.models.parts import encode_counted, model_identity
 from simlte_st.models.vectors import Encoded, TokenVectors, unit_rows
 from simlte_st.prompts import document_prompt, query_prompt
 from simlte_st.reading.document import Document
-from simlte_st.search.store import TABLE, Store, read_index_file
+from simlte_st.search.store import TABLE, Store, read_index_file, text_hash
 from simlte_st.words.analyzer import ANALYZER
 from simlte_st.words.sentences import Segmenter, TokenCounter, split_passages, tokenizer_counter
 from simlte_st.words.tokens import in_batches
@@ -47,10 +48,17 @@ STATIC_BATCHES = 8
 _BATCH_CHARACTERS = 4_000_000
 
 
+_DESCRIPTION = {"files", "truncation"}
+"""Settings with which a run without new texts need not load the model; an index of an earlier version lacks them."""
+
+
 class IndexSettings(TypedDict):
-    """Contents of ``settings.json``, apart from the model's identity."""
+    """Contents of ``settings.json``, apart from most of the model's identity."""
 
     format: int
+    dimension: int
+    files: str | None  # digest of the model's files when it was last loaded to write; see :func:`files_digest`
+    truncation: dict[str, Any]  # arguments of Truncation
     model: str | None  # name or folder
     parts: bool
     analyzer: dict[str, Any]
@@ -122,10 +130,9 @@ class Encoder:
         """Return the properties of the model that determine its vectors."""
         return {**(self.quick.identity() if self.quick else model_identity(self.model)), "normalized": True}
 
-    def batches(self, documents: Iterable[Document]) -> Iterator[list[Document]]:
-        """Group documents into batches, one per commit."""
-        factor = STATIC_BATCHES if self.quick or self.model.transformers_model is None else 1
-        return in_batches(documents, lambda document: len(document.text), factor * _BATCH_CHARACTERS, factor * BATCH)
+    def description(self) -> dict[str, Any]:
+        """Describe the model for ``settings.json``."""
+        return {"files": files_digest(self._source), "truncation": asdict(self.truncation())}
 
     def passages(self, document: Document, segmenter: Segmenter | None) -> list[str]:
         """Return the passages of a document; see :func:`~simlte_st.words.sentences.split_passages`."""
@@ -160,6 +167,21 @@ def _read_token_vectors(model: str | os.PathLike[str], settings: IndexSettings |
     return None if vectors and settings and not vectors.identity().items() <= settings.items() else vectors
 
 
+def files_digest(model: ModelSource) -> str | None:
+    """Return a digest of the names, sizes and times of a model's files; None if the model has no folder."""
+    name = os.fspath(model) if isinstance(model, (str, os.PathLike)) else ""
+    if not (folder := name and (local_folder(name) or cached_folder(name))):
+        return None
+    states = [(str(path), path.stat()) for path in sorted(Path(folder).rglob("*")) if path.is_file()]
+    return text_hash(repr([(name.removeprefix(folder), state.st_size, state.st_mtime_ns) for name, state in states]))
+
+
+def document_batches(documents: Iterable[Document], budget: int | None) -> Iterator[list[Document]]:
+    """Group documents into batches, one per commit; a model without a length limit is fast."""
+    factor = STATIC_BATCHES if budget is None else 1
+    return in_batches(documents, lambda document: len(document.text), factor * _BATCH_CHARACTERS, factor * BATCH)
+
+
 def check_new_index(folder: Path, overwrite: bool = False) -> None:
     """Check that an index can be created in a folder; ``overwrite`` allows replacing an existing index."""
     check_installed("lancedb", "index", "indexes")
@@ -178,7 +200,7 @@ def create_index(
     check_new_index(folder, overwrite)
     check_model(model)
     encoder = Encoder(model, device)
-    settings = {"format": FORMAT, "model": encoder.name, **encoder.identity(), "parts": parts}
+    settings = {"format": FORMAT, "model": encoder.name, **encoder.identity(), **encoder.description(), "parts": parts}
     settings |= {"analyzer": ANALYZER, "language": language, "languages": []}
     loaded = None if encoder.quick else encoder.model
     if loaded and loaded.similarity_fn_name != "cosine" and type(loaded[-1]).__name__ != "Normalize":
@@ -210,7 +232,7 @@ def read_settings(folder: Path, previous: IndexSettings | None = None) -> IndexS
     def check(settings: IndexSettings) -> IndexSettings | None:
         if settings["format"] != FORMAT or settings["analyzer"]["version"] != ANALYZER["version"]:
             return None
-        if missing := {*_IDENTITY, *IndexSettings.__required_keys__} - settings.keys():
+        if missing := {*_IDENTITY, *IndexSettings.__required_keys__} - _DESCRIPTION - settings.keys():
             raise KeyError(*missing)
         return settings
 
@@ -233,6 +255,12 @@ def check_encoder(folder: Path, settings: IndexSettings, model: ModelSource | No
     except ModelError as error:
         raise ModelError(f"{error} {folder} uses this model: if it has moved, pass it as model=.") from None
     return name
+
+
+def knows_model(folder: Path, settings: IndexSettings, model: ModelSource | None) -> bool:
+    """Return whether the files of an index's model have not changed since it was last loaded to write."""
+    digest = files_digest(check_encoder(folder, settings, model))
+    return digest is not None and digest == settings.get("files")
 
 
 def load_encoder(folder: Path, settings: IndexSettings, model: ModelSource | None, device: str | None) -> Encoder:

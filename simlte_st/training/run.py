@@ -130,8 +130,8 @@ class RunFolder:
     def __init__(self, output: Path, *, resume: bool = False) -> None:
         self.output, self.path, self.resume = output, output.with_name(f"{output.name}{files.RUN}"), resume
         self.trained = trained_path(output)
-        names = ("base", "corpus", "tokens", "checkpoints")
-        self.base, self.corpus, self.tokens, self.checkpoints = (self.path / name for name in names)
+        names = ("base", "taught", "corpus", "tokens", "checkpoints")
+        self.base, self.taught, self.corpus, self.tokens, self.checkpoints = (self.path / name for name in names)
         self._lock: FileLock | None = None
 
     def open(self, settings: Mapping[str, Setting], *, overwrite: bool = False) -> None:

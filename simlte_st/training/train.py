@@ -83,8 +83,9 @@ def train(
             Longformer is loaded into this package's class (default: simlte-static with ``static=True``, the packaged
             all-MiniLM-L6-v2 with ``static=False``, otherwise chosen by the length of the documents).
         static: Train a static model, which has one vector for each token and no layers: it reads whole documents, and
-            trains and encodes in seconds. If ``base=`` is an encoder, it is distilled first. ``static=False`` trains an
-            encoder (default: depends on the base).
+            trains and encodes in seconds. If ``base=`` is an encoder, it is first distilled and taught its embeddings
+            of 5,000 passages of the documents, which takes minutes. ``static=False`` trains an encoder (default:
+            depends on the base).
         preset: Training settings: docsplit-bert and docsplit-longformer (from the papers), docsplit-tuned (for sentence
             encoders), docsplit-static (for static models), or auto, to choose by the base. docsplit-longformer
             converts a base that reads fewer than 4,096 tokens.
@@ -179,7 +180,7 @@ def train(
     from simlte_st.training.finish import choose_model, save  # takes seconds to import
     from simlte_st.training.fit import fit
     from simlte_st.training.load_corpus import load_corpus
-    from simlte_st.training.prepare_model import choose_base, prepare_model
+    from simlte_st.training.prepare_model import choose_base, prepare_model, teach_base
 
     with open_run(Path(output), device=device, bf16=bf16, seed=seed, progress=progress, resume=resume) as run:
         if documents is None:
@@ -190,6 +191,7 @@ def train(
         run.start(settings, base=base_name, overwrite=overwrite)
         setup = prepare_model(run, base_name, selected_preset, changes, static=static, lsa=lsa, segmenter=segmenter)
         corpus = load_corpus(run, documents, setup, held_out=held_out, probe=probe)
+        teach_base(run, setup, corpus.sentences)
         if setup.static and (lsa or (lsa is None and corpus.stream is None)):
             warn_of_second_lsa(base_name)
         stats = fit(run, setup, corpus, workers=workers, save_steps=save_steps)

@@ -224,6 +224,13 @@ def _to_json_line(row: Mapping[str, object]) -> str:
     return to_json(row, indent=None, default=str) + "\n"
 
 
+def run_similarity(first: str, second: str) -> float:
+    """Return the Jaccard similarity of the sets of five-word runs of two texts."""
+    sets = [hash_runs(split_words(text) or normal(text).split()) for text in (first, second)]
+    overlap = len(np.intersect1d(*sets, assume_unique=True))
+    return overlap / (sum(map(len, sets)) - overlap)
+
+
 def hash_runs(words: Sequence[str]) -> Hashes:
     """Return the distinct hashes of a document's word runs, sorted."""
     hashes = np.array([_hash(word) for word in words] or [0], dtype=np.uint64)

@@ -12,9 +12,17 @@ def test_duplicate_groups_show_differences() -> None:
     texts = [make_document(number) for number in range(8)]
     corpus = [*texts, f"{texts[2]} More.", texts[5].upper(), *(f"{texts[0]} {word}" for word in "abcdefg")]
     html = duplicates_section(find_duplicates(corpus), 0.75, corpus, "<a>{}</a>".format)
-    assert re.findall("<h3><a>([0-9]+)</a></h3>", html) == ["0", "2", "5"], "the largest group first"
+    sizes = re.findall('<h3><a>([0-9]+)</a> <span class="number">([0-9]+) documents</span>', html)
+    assert sizes == [("0", "8"), ("2", "2"), ("5", "2")], "the largest group first"
     assert re.findall("<ins>([^<]*)</ins>", html)[:6] == [*"abcde", "More."]
     assert f"and {7 - MAX_COMPARED} more" in html
+    assert '<span class="number">100.0%</span><div class="difference"><del>' in html, "in other letters"
+    assert "Just below" not in html
+    words = [f"w{number}" for number in range(3_000)]
+    pair = " ".join(words), " ".join([*words[:2_200], "new"])
+    below = duplicates_section(find_duplicates(pair), 0.75, pair, "<a>{}</a>".format)
+    assert '<a>0</a> and <a>1</a> <span class="number">73.3%</span>' in below
+    assert "w2199 <del>w2200" in below, "the first difference, however late"
 
 
 def test_differences_show_words_in_context() -> None:

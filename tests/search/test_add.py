@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable
+import shutil
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -45,6 +45,20 @@ def test_nothing_is_encoded_twice(index: Index, corpus: list[Document], encoded:
     assert (index.delete(["d2", "nowhere", "twice"]), len(index)) == (2, 12)
 
 
+def test_model_is_loaded_only_for_new_texts_or_files(
+    encoder_path: Path, corpus: list[Document], tmp_path: Path
+) -> None:
+    model, place = shutil.copytree(encoder_path, tmp_path / "model"), tmp_path / "index"
+    Index.create(place, model).add(corpus)
+    for documents, is_loaded in [(corpus, False), ([replace(corpus[2], metadata={"year": 1})], False), (corpus, True)]:
+        if is_loaded:
+            (model / "config.json").touch()
+        index = Index.create(place, model, exist_ok=True)
+        assert (index.add(documents).truncation.cut_texts, index._encoder is not None) == (10, is_loaded)
+    assert Index.create(place, model, exist_ok=True)._encoder is None, "the new times of the files are kept"
+    assert Index.open(place).add([Document("new", "Ba bun.")]).encoded == 1
+
+
 def test_passages_are_whole_sentences_within_the_length(
     parted: Index, corpus: list[Document], encoded: list[str]
 ) -> None:
@@ -84,9 +98,7 @@ def test_odd_ids(index: Index, documents: list[str]) -> None:
         assert (index.delete([name]), len(index)) == (1, 10)
 
 
-def test_sync_keeps_unreadable_files(
-    model: SentenceTransformer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sync_keeps_unreadable_files(model: SentenceTransformer, tmp_path: Path, monkeypatch: Any) -> None:
     files = tmp_path / "files"
     files.mkdir()
     for name in ("a.txt", "b.txt", "c.txt", "gone.txt", "sub/d.txt", "subject.txt"):
@@ -145,12 +157,12 @@ def test_rows_without_ids_are_numbered(static_model: SentenceTransformer, tmp_pa
 
 def test_several_devices_encode_before_one_process_writes(
     parted: Index,
-    model: SentenceTransformer,
+    model: Any,
     corpus: list[Document],
     encoded: list[str],
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    contents: Callable[[Index], list[Any]],
+    monkeypatch: Any,
+    contents: Any,
 ) -> None:
     pools: list[list[str]] = []
     monkeypatch.setattr(device, "device_pool", lambda model, devices: pools.append(devices) or nullcontext())

@@ -68,7 +68,6 @@ def test_link_each_queries_each_document_separately(
 def test_mistyped_query_document_is_an_error(index: Index, seed: str) -> None:
     index.add([Document("a/terms of service.md", "Ba bun.")])
     seed, _, near = seed.partition(": ")
-    with pytest.raises(
-        DataError, match=f"neither an id.* like it: '{near}'" if near else "neither an id.*several words"
-    ):
+    hint = f"like it: '{near}'" if near else "several words"
+    with pytest.raises(DataError, match=f"neither an id.*{hint}"):
         index.link(["d1", seed])

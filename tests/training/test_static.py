@@ -128,14 +128,19 @@ def test_encoder_is_distilled_once_before_training(
         calls.append(base.name)
         return load_model(static_path).model
 
+    def teach(model: SentenceTransformer, encoder: SentenceTransformer, texts: list[str], *_: Any, **options: Any) -> None:
+        calls.append(f"{len(texts)} texts")
+        teaching.teach(model, encoder, texts, 300, **options)
+
     monkeypatch.setattr(loading, "distil_base", distil_base)
+    monkeypatch.setattr(loading, "teach", teach)
     options = {**OPTIONS, "base": encoder_path, "static": True, "save_steps": 2}
     train(documents, tmp_path / "whole", **options)
-    assert calls == [str(encoder_path)]
+    assert calls == [str(encoder_path), f"{len(documents)} texts"]
     with interrupt_at_step(5):
         train(documents, tmp_path / "m", **options)
     result = train(documents, tmp_path / "m", resume=True, **options)
-    assert len(calls) == 2, "what was distilled is in the folder of the run"
+    assert len(calls) == 4, "the taught base is in the folder of the run"
     assert_same_bytes(tmp_path / "whole", tmp_path / "m")
     assert result.static
     saved = json.loads((tmp_path / "m" / "simlte.json").read_text())
