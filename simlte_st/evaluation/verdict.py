@@ -288,11 +288,13 @@ def give_verdict(
         raise DataError("A verdict compares two models, not TF-IDF.")
     if (reason := why_incomparable(base, model)) is not None:
         raise DataError(reason)
-    names = ("structure", "words", *["similarities"] * (base.similarities is not None))
-    scores = {name: [getattr(half, name).scores for half in (base, model)] for name in names}
-    scores["split_half"] = [1.0 / half.split_half.ranks for half in (base, model)]
-    differences = {name: Difference.of(*pair, seed=seed) for name, pair in scores.items()}
-    verdict = Verdict(**differences, documents=base.structure.documents, change=change)
+    structure = Difference.of(base.structure.scores, model.structure.scores, seed=seed)
+    words = Difference.of(base.words.scores, model.words.scores, seed=seed)
+    split_half = Difference.of(1.0 / base.split_half.ranks, 1.0 / model.split_half.ranks, seed=seed)
+    verdict = Verdict(structure, words, split_half, base.structure.documents, change=change)
+    if base.similarities is not None and model.similarities is not None:
+        similarities = Difference.of(base.similarities.scores, model.similarities.scores, seed=seed)
+        verdict = replace(verdict, similarities=similarities)
     if probes is not None:
         before, after = probes
         gain, interval = after.macro_f1 - before.macro_f1, after.interval(seed, base=before)

@@ -90,7 +90,9 @@ class SimlteLongformerConfig(LongformerConfig):
 class LongformerEmbeddings(stock.LongformerEmbeddings):
     """Normalised sum of word, position and segment embeddings."""
 
-    def forward(self, words: Tensor, positions: Tensor, segments: Tensor | None) -> Tensor:
+    def forward(  # type: ignore[override]  # packed, and never without positions
+        self, words: Tensor, positions: Tensor, segments: Tensor | None
+    ) -> Tensor:
         """Embed packed token ids, ``(slots,)``."""
         segment = self.token_type_embeddings.weight[0] if segments is None else self.token_type_embeddings(segments)
         total = self.word_embeddings(words) + self.position_embeddings(positions) + segment
@@ -200,7 +202,8 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
 
     def __init__(self, config: SimlteLongformerConfig, add_pooling_layer: bool = True) -> None:
         super().__init__(config)
-        self.embeddings, self.encoder = LongformerEmbeddings(config), LongformerEncoder(config)
+        self.embeddings = LongformerEmbeddings(config)  # type: ignore[no-untyped-call]
+        self.encoder = LongformerEncoder(config)
         self.pooler = stock.LongformerPooler(config) if add_pooling_layer else None
         self.post_init()  # type: ignore[no-untyped-call]
 
