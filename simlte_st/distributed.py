@@ -180,7 +180,7 @@ def _portable(error: BaseException) -> BaseException:
 
 
 def max_over_processes(number: int) -> int:
-    """Return the maximum of a number over all processes; every process must call this function."""
+    """Return the maximum of a number over all processes. Each must call this function, and waits for the others."""
     if world() == 1:
         return number
     import torch.distributed
@@ -188,11 +188,6 @@ def max_over_processes(number: int) -> int:
     value = torch.tensor(number)
     torch.distributed.all_reduce(value, op=torch.distributed.ReduceOp.MAX, group=_group)
     return int(value)
-
-
-def barrier() -> None:
-    """Wait for all processes."""
-    max_over_processes(0)
 
 
 def mean_over_processes(number: float, device: torch.device) -> float:

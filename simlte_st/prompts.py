@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any
 
 DOCUMENT_PROMPTS = ("document", "passage", "corpus")
 """Names that sentence-transformers uses for a document prompt."""
-
-
-class _Prompted(Protocol):  # a SentenceTransformer or TokenVectors
-    @property
-    def prompts(self) -> Mapping[str, str | None]: ...
-    @property
-    def default_prompt_name(self) -> str | None: ...
 
 
 def document_prompt_name(prompts: Mapping[str, str | None], default: str | None) -> str | None:
@@ -24,12 +17,12 @@ def document_prompt_name(prompts: Mapping[str, str | None], default: str | None)
     return next((name for name in DOCUMENT_PROMPTS if prompts.get(name)), default)
 
 
-def document_prompt(model: _Prompted) -> str:
-    """Return the prompt that precedes documents in encoding and training; it may be empty."""
+def document_prompt(model: Any) -> str:
+    """Return the prompt of a SentenceTransformer or TokenVectors for documents; it may be empty."""
     return model.prompts.get(document_prompt_name(model.prompts, model.default_prompt_name) or "") or ""
 
 
-def query_prompt(model: _Prompted) -> str:
+def query_prompt(model: Any) -> str:
     """Return the model's query prompt, or its default prompt if that is not a document prompt."""
     default = None if model.default_prompt_name in DOCUMENT_PROMPTS else model.default_prompt_name
     return model.prompts.get("query") or model.prompts.get(default or "") or ""

@@ -6,35 +6,11 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainingArguments
-from transformers import (
-    BertConfig,
-    BertForMaskedLM,
-    BertModel,
-    PreTrainedModel,
-    RobertaConfig,
-    RobertaModel,
-    T5Config,
-    T5EncoderModel,
-)
 
-from simlte_st.compat import (
-    MLM_HEADS,
-    eager_attention,
-    get_encoder,
-    has_hooks,
-    load_masked_lm,
-    load_stock,
-    mini_batch_ranges,
-    onednn_linear,
-    readable_length,
-    readable_tokens,
-    softmax_gradient,
-    unwrap_compiled,
-    use_one_gpu,
-    view_budget,
-)
+from simlte_st import compat
 from simlte_st.errors import ModelError
 
 
@@ -46,43 +22,43 @@ class _Wrapper(torch.nn.Module):
 
 def test_encoder_is_found_through_wrappers(model: SentenceTransformer) -> None:
     encoder = model[0].auto_model
-    assert isinstance(encoder, PreTrainedModel)
-    assert get_encoder(model) is encoder
-    assert get_encoder(_Wrapper(model)) is encoder
+    assert isinstance(encoder, transformers.PreTrainedModel)
+    assert compat.get_encoder(model) is encoder
+    assert compat.get_encoder(_Wrapper(model)) is encoder
     compiled = torch.compile(model)  # compilation only starts at the first call
-    assert unwrap_compiled(compiled) is unwrap_compiled(model) is model
-    assert get_encoder(compiled) is encoder
-    assert get_encoder(_Wrapper(compiled)) is encoder
-    assert get_encoder(torch.compile(_Wrapper(model))) is encoder
+    assert compat.unwrap_compiled(compiled) is compat.unwrap_compiled(model) is model
+    assert compat.get_encoder(compiled) is encoder
+    assert compat.get_encoder(_Wrapper(compiled)) is encoder
+    assert compat.get_encoder(torch.compile(_Wrapper(model))) is encoder
     with pytest.raises(ModelError, match="begins with NoneType"):
-        get_encoder(torch.nn.Sequential())
+        compat.get_encoder(torch.nn.Sequential())
 
 
 def test_missing_weights_are_reported(bert_path: Path, encoder_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     state = torch.get_rng_state()
-    whole, missing = load_masked_lm(bert_path)
-    assert isinstance(whole, BertForMaskedLM)
+    whole, missing = compat.load_masked_lm(bert_path)
+    assert isinstance(whole, transformers.BertForMaskedLM)
     assert missing == []
-    _, missing = load_masked_lm(encoder_path)
+    _, missing = compat.load_masked_lm(encoder_path)
     assert {"cls.predictions.transform.dense.weight", "cls.predictions.transform.LayerNorm.bias"} <= set(missing)
     assert torch.equal(torch.get_rng_state(), state)
     assert capfd.readouterr().err == ""
-    dense, activation, norm, decoder = (whole.get_submodule(path) for path in MLM_HEADS["bert"])
+    dense, activation, norm, decoder = (whole.get_submodule(path) for path in compat.MLM_HEADS["bert"])
     hidden = torch.randn(3, 32)
     torch.testing.assert_close(decoder(norm(activation(dense(hidden)))), whole.cls(hidden))
     with pytest.raises(OSError):  # noqa: PT011  # the message is the library's
-        load_masked_lm(bert_path / "nothing")
+        compat.load_masked_lm(bert_path / "nothing")
 
 
 def test_only_weights_that_change_embeddings_are_reported(
     bert_path: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    load_stock(str(bert_path), ())  # with an MLM head, without a pooler
+    compat.load_stock(str(bert_path), ())  # with an MLM head, without a pooler
     assert caplog.messages == []
     state = {name: each for name, each in load_file(bert_path / "model.safetensors").items() if "layer.0" not in name}
     shutil.copytree(bert_path, broken := tmp_path / "broken")
     save_file(state, broken / "model.safetensors", {"format": "pt"})
-    load_stock(str(broken), ())
+    compat.load_stock(str(broken), ())
     assert "REPORT" not in capfd.readouterr().err
     names = "encoder.layer.0.attention.output.LayerNorm.bias ..."
     assert caplog.messages == [
@@ -94,9 +70,9 @@ def test_only_weights_that_change_embeddings_are_reported(
 @torch.no_grad()
 def test_onednn_linear() -> None:
     inputs, layer = torch.randn(2, 9, 32), torch.nn.Linear(32, 7)
-    torch.testing.assert_close(onednn_linear(inputs, layer.weight, layer.bias), layer(inputs))
+    torch.testing.assert_close(compat.onednn_linear(inputs, layer.weight, layer.bias), layer(inputs))
     torch.testing.assert_close(
-        onednn_linear(inputs[0], layer.weight), torch.nn.functional.linear(inputs[0], layer.weight)
+        compat.onednn_linear(inputs[0], layer.weight), torch.nn.functional.linear(inputs[0], layer.weight)
     )
 
 
@@ -104,15 +80,15 @@ def test_softmax_gradient() -> None:
     scores, grad = torch.randn(2, 3, 5, requires_grad=True), torch.randn(2, 3, 5)
     weights = scores.softmax(-1)
     weights.backward(grad)
-    torch.testing.assert_close(softmax_gradient(grad, weights.detach()), scores.grad)
+    torch.testing.assert_close(compat.softmax_gradient(grad, weights.detach()), scores.grad)
 
 
 def test_hooks_are_noticed() -> None:
     layer = torch.nn.Linear(2, 2)
     model = torch.nn.Sequential(layer)
-    assert not has_hooks(model)
+    assert not compat.has_hooks(model)
     layer.register_forward_hook(lambda *_: None)
-    assert has_hooks(model)
+    assert compat.has_hooks(model)
 
 
 def padded_features(lengths: list[int]) -> dict[str, Any]:
@@ -122,18 +98,18 @@ def padded_features(lengths: list[int]) -> dict[str, Any]:
 
 def test_mini_batches_by_rows_and_by_tokens() -> None:
     features = padded_features([5, 4, 3, 2, 1])
-    assert mini_batch_ranges(features, 2, None) == [(0, 2), (2, 4), (4, 5)]
-    assert mini_batch_ranges(features, 2, 6) == [(0, 1), (1, 2), (2, 5)]
-    assert mini_batch_ranges(features, 2, 1) == [(row, row + 1) for row in range(5)]
+    assert compat.mini_batch_ranges(features, 2, None) == [(0, 2), (2, 4), (4, 5)]
+    assert compat.mini_batch_ranges(features, 2, 6) == [(0, 1), (1, 2), (2, 5)]
+    assert compat.mini_batch_ranges(features, 2, 1) == [(row, row + 1) for row in range(5)]
 
 
 def test_eager_attention_is_restored(bert_path: Path) -> None:
-    encoder = get_encoder(SentenceTransformer(str(bert_path), device="cpu"))
+    encoder = compat.get_encoder(SentenceTransformer(str(bert_path), device="cpu"))
     inputs = {"input_ids": torch.tensor([[2, 9, 3]]), "output_attentions": True}
     assert encoder.config._attn_implementation == "sdpa"
-    with pytest.raises(KeyError), eager_attention(encoder):  # noqa: PT012
+    with pytest.raises(KeyError), compat.eager_attention(encoder):  # noqa: PT012
         assert encoder(**inputs).attentions[0].shape == (1, 4, 3, 3)
-        with eager_attention(encoder):
+        with compat.eager_attention(encoder):
             pass
         assert encoder.config._attn_implementation == "eager"
         raise KeyError
@@ -145,7 +121,7 @@ def test_readable_length_is_within_the_positions(
     model: SentenceTransformer, own: int, wanted: int | None, reads: int
 ) -> None:
     model.max_seq_length = own
-    assert readable_length(model, wanted) == reads
+    assert compat.readable_length(model, wanted) == reads
 
 
 @pytest.mark.parametrize(
@@ -155,7 +131,7 @@ def test_view_budget_is_within_the_positions(
     model: SentenceTransformer, length: int, prompt: str | None, budget: int
 ) -> None:
     model.max_seq_length = length
-    assert view_budget(model, prompt) == budget
+    assert compat.view_budget(model, prompt) == budget
 
 
 class Stub(list[Any]):
@@ -172,16 +148,26 @@ SMALL = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "in
 @pytest.mark.parametrize(
     ("transformer", "reads"),
     [
-        (lambda: BertModel(BertConfig(**SMALL, max_position_embeddings=40)), 40),
-        (lambda: RobertaModel(RobertaConfig(**SMALL, max_position_embeddings=40, pad_token_id=1)), 38),
-        (lambda: T5EncoderModel(T5Config(vocab_size=20, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2)), None),
+        (lambda: transformers.BertModel(transformers.BertConfig(**SMALL, max_position_embeddings=40)), 40),
+        (
+            lambda: transformers.RobertaModel(
+                transformers.RobertaConfig(**SMALL, max_position_embeddings=40, pad_token_id=1)
+            ),
+            38,
+        ),
+        (
+            lambda: transformers.T5EncoderModel(
+                transformers.T5Config(vocab_size=20, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2)
+            ),
+            None,
+        ),
         (lambda: None, None),
     ],
     ids=["BERT", "RoBERTa", "T5", "no transformer"],
 )
 def test_usable_positions(transformer: Any, reads: int | None) -> None:
     encoder = transformer()
-    assert readable_tokens(Stub(encoder)) == reads  # type: ignore[arg-type]
+    assert compat.readable_tokens(Stub(encoder)) == reads  # type: ignore[arg-type]
     if encoder is not None and reads is not None:
         encoder.eval()
         with torch.no_grad():
@@ -195,8 +181,8 @@ def test_trainer_uses_the_given_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
     arguments = SentenceTransformerTrainingArguments(output_dir=str(tmp_path), use_cpu=True)
     arguments._n_gpu = 2
-    use_one_gpu(arguments, "cuda:1")
+    compat.use_one_gpu(arguments, "cuda:1")
     assert (arguments.device, arguments.n_gpu, arguments.train_batch_size) == (torch.device("cuda:1"), 1, 8)
-    use_one_gpu(arguments, "cuda")
+    compat.use_one_gpu(arguments, "cuda")
     assert arguments.device == torch.device("cuda:0")
     assert chosen == [torch.device("cuda:1"), torch.device("cuda:0")]

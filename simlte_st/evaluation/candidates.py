@@ -53,8 +53,7 @@ class Candidate:
 
     def to_dict(self, seed: int) -> dict[str, object]:
         """Return the candidate as JSON values; ``seed`` is the random seed of the interval."""
-        names = ("name", "reads", "share", "command", "static", "documents_per_second")
-        values = {name: getattr(self, name) for name in names}
+        values = {name: value for name, value in vars(self).items() if name != "probes"}
         if self.probes is not None:
             low, high = self.probes.few_shot.interval(seed)
             values["probe"] = {"few_shot": self.score, "low": low, "high": high, "full": self.probes.full.macro_f1}

@@ -94,9 +94,7 @@ class Comparison:
 
     def to_dict(self) -> dict[str, object]:
         """Return the comparison as JSON values."""
-        names = ("recommended", "documents", "tokens", "labelled", "seed", "left_out", "budget")
-        candidates = [candidate.to_dict(self.seed) for candidate in self.candidates]
-        return {"candidates": candidates, **{name: getattr(self, name) for name in names}}
+        return {**vars(self), "candidates": [candidate.to_dict(self.seed) for candidate in self.candidates]}
 
 
 @check_arguments

@@ -71,11 +71,6 @@ class Difference:
         """1 if the interval is above 0, -1 if it is below 0, otherwise 0."""
         return int(self.low > 0) - int(self.high < 0)
 
-    @property
-    def in_errors(self) -> float:
-        """Mean difference in standard errors, clipped to [-10, 10]."""
-        return in_errors(self.mean, self.low, self.high)
-
     def in_points(self) -> list[str]:
         """Return the base's mean, the model's mean, and the difference with its interval, in percent."""
         difference = in_interval(100 * self.mean, 100 * self.low, 100 * self.high)
@@ -133,7 +128,7 @@ class Verdict:
         if self.similarities is not None:
             return predict_probability([100 * self.similarities.mean], static=True)
         measures = self.structure, self.words, self.split_half
-        return predict_probability([difference.in_errors for difference in measures])
+        return predict_probability([in_errors(measure.mean, measure.low, measure.high) for measure in measures])
 
     @property
     def signs(self) -> set[int]:

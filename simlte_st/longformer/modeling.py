@@ -87,22 +87,12 @@ class SimlteLongformerConfig(LongformerConfig):
 # Modules are named as in the stock Longformer, so that checkpoints match. Hidden states are packed, (slots, hidden).
 
 
-class LongformerEmbeddings(nn.Module):
+class LongformerEmbeddings(stock.LongformerEmbeddings):
     """Normalised sum of word, position and segment embeddings."""
 
-    def __init__(self, config: SimlteLongformerConfig) -> None:
-        super().__init__()
-        assert config.pad_token_id is not None  # checked by the configuration
-        # Read by compat.readable_tokens: positions begin at padding_idx + 1.
-        self.padding_idx: int = config.pad_token_id
-        positions, size = config.max_position_embeddings, config.hidden_size
-        self.word_embeddings = nn.Embedding(config.vocab_size, size, padding_idx=self.padding_idx)
-        self.token_type_embeddings = nn.Embedding(config.type_vocab_size, config.hidden_size)
-        self.position_embeddings = nn.Embedding(positions, size, padding_idx=self.padding_idx)
-        self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
-        self.dropout = nn.Dropout(config.hidden_dropout_prob)
-
-    def forward(self, words: Tensor, positions: Tensor, segments: Tensor | None) -> Tensor:
+    def forward(  # type: ignore[override]  # packed, and never without positions
+        self, words: Tensor, positions: Tensor, segments: Tensor | None
+    ) -> Tensor:
         """Embed packed token ids, ``(slots,)``."""
         segment = self.token_type_embeddings.weight[0] if segments is None else self.token_type_embeddings(segments)
         total = self.word_embeddings(words) + self.position_embeddings(positions) + segment
@@ -212,7 +202,8 @@ class SimlteLongformerModel(SimlteLongformerPreTrainedModel):
 
     def __init__(self, config: SimlteLongformerConfig, add_pooling_layer: bool = True) -> None:
         super().__init__(config)
-        self.embeddings, self.encoder = LongformerEmbeddings(config), LongformerEncoder(config)
+        self.embeddings = LongformerEmbeddings(config)  # type: ignore[no-untyped-call]
+        self.encoder = LongformerEncoder(config)
         self.pooler = stock.LongformerPooler(config) if add_pooling_layer else None
         self.post_init()  # type: ignore[no-untyped-call]
 

@@ -58,10 +58,8 @@ class MLMLossMixin(base.LossStateMixin):
             self.register_buffer("batches", torch.zeros((), dtype=torch.int64))
             head = mlm_head if isinstance(mlm_head, MLMHead) else make_mlm_head(model, mlm_head, seed)
             self.mlm_head = head.to(model.device)
-            self.register_head_hooks(self.mlm_head)
-
-    def register_head_hooks(self, head: MLMHead) -> None:
-        """Register hooks on the head's parameters; by default there are none."""
+            for parameter in () if hasattr(self, "mini_batch_size") else self.mlm_head.parameters():
+                parameter.register_post_accumulate_grad_hook(base.average_gradient)  # the cached loss averages later
 
     def forward(self, sentence_features: Iterable[Features], labels: Tensor) -> dict[str, Tensor] | Tensor:
         """Return the terms by name, or the stock loss if ``mlm_weight`` is 0."""
@@ -220,11 +218,6 @@ class MultipleNegativesRankingMLMLoss(MLMLossMixin, MultipleNegativesRankingLoss
             )
             trainer.train()
     """
-
-    def register_head_hooks(self, head: MLMHead) -> None:
-        """Average the head's gradients over processes."""
-        for parameter in head.parameters():
-            parameter.register_post_accumulate_grad_hook(base.average_gradient)
 
     def compute_terms(self, columns: list[Features], masked: list[Features], labels: Tensor) -> tuple[Tensor, Tensor]:
         """Return two scalars: the contrastive term and the weighted MLM term."""

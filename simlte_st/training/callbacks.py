@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,19 +12,18 @@ from typing import Any
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from torch import nn
-from tqdm.auto import tqdm
 from transformers import ProgressCallback, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from simlte_st.arguments import check_arguments
 from simlte_st.compat import FirstCallbacks, resumed_checkpoint
-from simlte_st.distributed import barrier, is_main, max_over_processes, world
+from simlte_st.distributed import is_main, max_over_processes, world
 from simlte_st.errors import ResumeError, TrainingDiverged
 from simlte_st.files import atomic_path
 from simlte_st.losses.base import LossStateMixin
 from simlte_st.losses.multiple_negatives_ranking_mlm import MLMLossMixin
 from simlte_st.models.samples import find_overflow
-from simlte_st.progress import progress_bar
+from simlte_st.progress import progress_bar, write_line
 from simlte_st.views.transform import DocSplitTransform
 
 Logs = dict[str, float] | None
@@ -83,7 +81,7 @@ class CompleteCallback(TrainerCallback):
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: object, **kwargs: object) -> None:
         """Write the marker file after all processes have written their part."""
-        barrier()
+        max_over_processes(0)  # waits for them
         if state.is_world_process_zero:
             (checkpoint_directory(args, state) / COMPLETE_FILE).touch()
 
@@ -222,8 +220,7 @@ class InterruptCallback(TrainerCallback):
         self.interrupted = signal.Signals(number)
         self.restore()  # so that a second signal stops immediately
         if is_main():
-            message = "Stopping after this step and saving a checkpoint. Another signal stops immediately."
-            tqdm.write(message, file=sys.stderr)
+            write_line("Stopping after this step and saving a checkpoint. Another signal stops immediately.")
 
     def on_step_end(self, args: object, state: object, control: TrainerControl, **kwargs: object) -> None:
         """Request a checkpoint and stop training if any process was interrupted."""

@@ -21,6 +21,9 @@ from simlte_st.training.run import check_run, open_run
 from simlte_st.views.views import View
 from simlte_st.words.sentences import Segmenter
 
+WITHOUT_EFFECT = ("output", "report", "bf16", "workers", "save_steps", "device", "resume", "overwrite", "progress")
+"""Arguments that do not affect the result, or are compared separately; they may change when a run is resumed."""
+
 
 @check_arguments
 def train(
@@ -155,16 +158,7 @@ def train(
             print(result)  # a description, the verdict and its measures
             vectors = result.load().encode(["A long document ...", "Another one ..."])
     """
-    # All arguments that affect the result; other arguments may change when a run is resumed.
-    settings = {
-        "source": source, "base": base, "static": static, "preset": preset, "view": view, "batch_size": batch_size,
-        "learning_rate": learning_rate, "warmup": warmup, "epochs": epochs, "max_steps": max_steps, "scale": scale,
-        "symmetric": symmetric, "mlm_weight": mlm_weight, "mlm_probability": mlm_probability, "mlm_input": mlm_input,
-        "mini_batch_num_tokens": mini_batch_num_tokens, "pooling": pooling, "dropout": dropout,
-        "attention_dropout": attention_dropout, "max_view_length": max_view_length, "max_length": max_length,
-        "backbone": backbone, "segmenter": segmenter, "lsa": lsa, "keep": keep, "held_out": held_out, "probe": probe,
-        "seed": seed,
-    }  # fmt: skip
+    settings = {name: argument for name, argument in locals().items() if name not in WITHOUT_EFFECT}
     changes = presets.preset_changes(settings)
     selected_preset = preset if isinstance(preset, Preset) else None if preset == "auto" else get_preset(preset)
     (selected_preset or Preset()).changed(**changes)  # rejects conflicts

@@ -4,18 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import longformer_support as support
 import pytest
 import torch
-from longformer_support import (
-    HIDDEN,
-    assert_same_gradients,
-    emulate_kernel,
-    gradients,
-    make_batch,
-    ours_like,
-    randomise,
-    stock_config,
-)
 from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, LongformerForMaskedLM, LongformerModel
 
 from simlte_st.errors import ConfigurationError, ModelError
@@ -23,21 +14,21 @@ from simlte_st.longformer import SimlteLongformerConfig, SimlteLongformerForMask
 
 
 def make_pair(window: int | list[int] = 16, **fields: object) -> tuple[LongformerModel, SimlteLongformerModel]:
-    stock = LongformerModel(stock_config(window, **fields))
-    randomise(stock)
-    return stock, ours_like(stock)
+    stock = LongformerModel(support.stock_config(window, **fields))
+    support.randomise(stock)
+    return stock, support.ours_like(stock)
 
 
 def assert_same(stock: LongformerModel, ours: SimlteLongformerModel, batch: dict[str, torch.Tensor]) -> None:
     mask = batch["attention_mask"]
     expected = stock(**batch).last_hidden_state
-    truth = gradients(stock, expected, mask)
+    truth, switch = support.gradients(stock, expected, mask), ours.set_attn_implementation
     with pytest.MonkeyPatch.context() as patch:
-        for prepare in (lambda: None, lambda: emulate_kernel(patch), lambda: ours.set_attn_implementation("eager")):
+        for prepare in (lambda: None, lambda: support.emulate_kernel(patch), lambda: switch("eager")):
             prepare()
             found = ours(**batch).last_hidden_state
             assert ((found - expected) * mask[..., None]).abs().max() < 1e-4
-            assert_same_gradients(gradients(ours, found, mask), truth)
+            support.assert_same_gradients(support.gradients(ours, found, mask), truth)
 
 
 @pytest.mark.parametrize("globals_each", [0, 1, 7])
@@ -56,7 +47,7 @@ def assert_same(stock: LongformerModel, ours: SimlteLongformerModel, batch: dict
 def test_hidden_states_and_gradients_match_the_stock_model(
     window: int | list[int], lengths: list[int], globals_each: int
 ) -> None:
-    assert_same(*make_pair(window), make_batch(lengths, globals_each))
+    assert_same(*make_pair(window), support.make_batch(lengths, globals_each))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -64,18 +55,18 @@ def test_no_value_on_the_device_is_read(dtype: torch.dtype, monkeypatch: pytest.
     monkeypatch.setattr(kernels, "DEVICE", "meta")
     monkeypatch.setattr(kernels, "has_kernel", lambda device: True)
     with torch.device("meta"):  # reading a value raises an error
-        model = SimlteLongformerModel(SimlteLongformerConfig(**stock_config().to_dict())).to(dtype)
+        model = SimlteLongformerModel(SimlteLongformerConfig(**support.stock_config().to_dict())).to(dtype)
         ids = torch.ones(3, 600, dtype=torch.int64)
     mask = (torch.arange(600) < torch.tensor([[600], [300], [7]])).long()
     marked = (torch.arange(600) < torch.tensor([[3], [2], [0]])).long()
     for global_mask in (None, marked):
         model(ids, mask, global_mask).last_hidden_state.sum().backward()
-    assert model.encoder.layer[0].attention.self.key.weight.grad.shape == (HIDDEN, HIDDEN)
+    assert model.encoder.layer[0].attention.self.key.weight.grad.shape == (support.HIDDEN, support.HIDDEN)
 
 
 def test_input_variants_match_the_stock_model() -> None:
     stock, ours = make_pair(16)
-    batch = make_batch([50, 20], 1)
+    batch = support.make_batch([50, 20], 1)
     shape, mask = batch["input_ids"].shape, batch["attention_mask"][..., None]
     segments = torch.randint(0, 2, shape)
     positions = torch.randint(2, 1000, shape)
@@ -93,8 +84,8 @@ def test_input_variants_match_the_stock_model() -> None:
 
 def test_eager_attention_returns_weights() -> None:
     _, ours = make_pair(16, attention_probs_dropout_prob=0.5)
-    batch, ours = make_batch([50, 20, 1], 2), SimlteLongformerForMaskedLM(ours.config).train()
-    for impossible in ({"output_attentions": True}, make_batch([1100] * 4, 0)):
+    batch, ours = support.make_batch([50, 20, 1], 2), SimlteLongformerForMaskedLM(ours.config).train()
+    for impossible in ({"output_attentions": True}, support.make_batch([1100] * 4, 0)):
         with pytest.raises(ModelError, match=r"needs eager attention|4,480. Use smaller batches"):
             ours(**{**batch, **impossible})
         ours.set_attn_implementation("eager")
@@ -119,7 +110,7 @@ def test_eager_attention_returns_weights() -> None:
 
 def test_far_token_affects_cls_only_with_global_attention() -> None:
     _, ours = make_pair(16)
-    batch = make_batch([500], 0)
+    batch = support.make_batch([500], 0)
     del batch["global_attention_mask"]
     changed = {**batch, "input_ids": batch["input_ids"].clone()}
     changed["input_ids"][0, 450] = 59 - batch["input_ids"][0, 450] // 2
@@ -131,14 +122,14 @@ def test_far_token_affects_cls_only_with_global_attention() -> None:
 def test_input_longer_than_the_positions_is_refused() -> None:
     _, ours = make_pair(16, max_position_embeddings=102)
     assert ours.config.usable_length == 100
-    ours(**make_batch([100, 3], 1))
+    ours(**support.make_batch([100, 3], 1))
     with pytest.raises(ModelError, match=r"101 tokens.* for 100"):
-        ours(**make_batch([101, 3], 1))
+        ours(**support.make_batch([101, 3], 1))
 
 
 def test_rows_without_tokens_are_zero() -> None:
     _, ours = make_pair(16)
-    batch = make_batch([5, 9], 1)
+    batch = support.make_batch([5, 9], 1)
     batch["attention_mask"][0] = 0
     assert ours(**batch).last_hidden_state[0].abs().max() == 0
     batch["attention_mask"][:] = 0
@@ -148,21 +139,21 @@ def test_rows_without_tokens_are_zero() -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("reentrant", [False, True])
 def test_gradient_checkpointing_keeps_the_gradients(reentrant: bool, dtype: torch.dtype) -> None:
-    fields = stock_config([16, 64], hidden_dropout_prob=0.1).to_dict()
+    fields = support.stock_config([16, 64], hidden_dropout_prob=0.1).to_dict()
     ours = SimlteLongformerForMaskedLM(SimlteLongformerConfig(**{k: v for k, v in fields.items() if k != "model_type"}))
-    randomise(ours)
+    support.randomise(ours)
     ours.to(dtype).train()
-    batch = make_batch([200, 90, 31, 1], 2)
+    batch = support.make_batch([200, 90, 31, 1], 2)
     runs = []
     for enable in (lambda _: None, ours.gradient_checkpointing_enable):
         enable({"use_reentrant": reentrant})
         torch.manual_seed(0)
         logits = ours(**batch).logits.float()
-        runs.append((logits, gradients(ours, logits, batch["attention_mask"])))
+        runs.append((logits, support.gradients(ours, logits, batch["attention_mask"])))
     (first, expected), (second, found) = runs
     assert torch.equal(second, first), "the forward pass computes what the backward pass recomputes"
     assert all(gradient.isfinite().all() for gradient in found.values())
-    assert_same_gradients(found, expected, 1e-5)
+    support.assert_same_gradients(found, expected, 1e-5)
 
 
 def test_stock_checkpoints_round_trip(tmp_path: Path) -> None:
@@ -183,10 +174,10 @@ def test_stock_checkpoints_round_trip(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tied", [True, False])
 def test_mlm_head_round_trip(tmp_path: Path, tied: bool) -> None:
-    stock = LongformerForMaskedLM(stock_config(16, tie_word_embeddings=tied))
-    randomise(stock)
+    stock = LongformerForMaskedLM(support.stock_config(16, tie_word_embeddings=tied))
+    support.randomise(stock)
     stock.save_pretrained(tmp_path / "stock")
-    batch = make_batch([60, 20], 1)
+    batch = support.make_batch([60, 20], 1)
     labels = batch["input_ids"].where(torch.rand(batch["input_ids"].shape) < 0.3, -100)
     labels = labels.where(batch["attention_mask"] > 0, -100)
     expected = stock(**batch, labels=labels)

@@ -156,31 +156,18 @@ def test_autocast(with_head: SentenceTransformer, documents: list[str], mlm_inpu
 # Memory.
 
 
-class Graphs:
-    """Counts the values that autograd currently keeps for backward passes."""
+class SavedTensor:
+    """A tensor that autograd keeps for a backward pass; counts the values of all of them."""
 
-    def __init__(self) -> None:
-        self.held = 0
-        self.peak = 0
+    held = peak = 0
 
-    def __enter__(self) -> Graphs:
-        graphs = self
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
+        SavedTensor.held += tensor.numel()
+        SavedTensor.peak = max(SavedTensor.peak, SavedTensor.held)
 
-        class Kept:
-            def __init__(self, tensor: Tensor) -> None:
-                self.tensor = tensor
-                graphs.held += tensor.numel()
-                graphs.peak = max(graphs.peak, graphs.held)
-
-            def __del__(self) -> None:
-                graphs.held -= self.tensor.numel()
-
-        self._hooks = torch.autograd.graph.saved_tensors_hooks(Kept, lambda kept: kept.tensor)
-        self._hooks.__enter__()
-        return self
-
-    def __exit__(self, *args: object) -> None:
-        self._hooks.__exit__(*args)
+    def __del__(self) -> None:
+        SavedTensor.held -= self.tensor.numel()
 
 
 def test_memory_follows_mini_batch_size(with_head: SentenceTransformer, documents: list[str], mlm_input: Any) -> None:
@@ -189,9 +176,10 @@ def test_memory_follows_mini_batch_size(with_head: SentenceTransformer, document
         chosen = [texts[row % len(texts)] for row in range(rows)]
         columns = [with_head.preprocess([". ".join(text[side : side + 5]) for text in chosen]) for side in (0, 6)]
         loss = kind(with_head, mlm_input=mlm_input, **settings)
-        with Graphs() as graphs:
+        SavedTensor.held = SavedTensor.peak = 0
+        with torch.autograd.graph.saved_tensors_hooks(SavedTensor, lambda saved: saved.tensor):
             step(loss, columns)
-        return graphs.peak
+        return SavedTensor.peak
 
     cached = CachedMultipleNegativesRankingMLMLoss
     small, large = (peak(cached, rows, mini_batch_size=64) for rows in (64, 1024))

@@ -6,7 +6,7 @@ from typing import Any
 import pooling_support
 import pytest
 import torch
-from pooling_support import check_empty_batches, compute_both, flatten
+from pooling_support import check_empty_batches, check_flattened, compute_both
 from torch import Tensor
 from torch.nn import functional
 
@@ -76,11 +76,8 @@ def test_weights_match_entmax_closed_forms(alpha: float, exact: str) -> None:
 
 def test_flattened_matches_padded_and_prompt_is_excluded() -> None:
     module, lengths = made(), (5, 2, 9)
+    check_flattened(module)  # leaves out the prompt at the end
     padded = batch(lengths)
-    flat = flatten(padded)
-    one, two = module(dict(padded)), module(dict(flat))
-    torch.testing.assert_close(one["sentence_embedding"], two["sentence_embedding"])
-    module.include_prompt = False
     found = module({**padded, "prompt_length": 1})["sentence_embedding"]
     for row, length in enumerate(lengths):
         expected = transcribed(module, padded["token_embeddings"][row, 1:length])
