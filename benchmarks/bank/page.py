@@ -63,7 +63,6 @@ def record(judged: Judged) -> dict[str, Any]:
     return {
         "command": "python -m benchmarks.bank.page",
         **_describe_regression(encoders, "structure", "words", "split_half"),
-        "longer": trust.count_longer(left_out(encoders, set_name)),
         "static": _describe_regression(static, "similarities"),
     }
 

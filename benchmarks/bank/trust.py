@@ -153,13 +153,6 @@ def count_outcomes(entries: Iterable[Entry], wider: Mapping[str, float] | None =
     return {"better": outcomes[1], "unclear": outcomes[0], "worse": outcomes[-1]}
 
 
-def count_longer(judgements: Iterable[Judgement]) -> dict[str, int]:
-    """Count encoders judged "helped" with longer training or longer views, by outcome."""
-    helped = [judgement.entry for judgement in judgements if judgement.says_helped]
-    longer = [entry for entry in helped if training_length("", entry) != COMMON]
-    return {"steps": STEPS, "tokens": TOKENS, **count_outcomes(longer)}
-
-
 def calibration(judgements: Sequence[Judgement]) -> list[dict[str, Any]]:
     """Count encoders by predicted probability and outcome."""
     bins = []

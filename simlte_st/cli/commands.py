@@ -18,7 +18,7 @@ from simlte_st.evaluation.splits import sample_documents, split_by_label
 from simlte_st.exploration.explore import explore
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.distillation import to_static
-from simlte_st.models.encode import Engine, check_vectors, encode_documents
+from simlte_st.models.encode import check_vectors, encode_documents, loading_device
 from simlte_st.models.export import export_model
 from simlte_st.models.lsa import append_lsa
 from simlte_st.models.names import OWN_STATIC, PACKAGED_BASE, check_model, usage_example
@@ -163,12 +163,11 @@ def run_encode(options: Options, model: str, /, *source: SourceArgument, output:
         simlte encode my-model my_documents --output vectors.parquet
         simlte encode my-model my_documents --output vectors.parquet --resume
         simlte encode my-model my_documents --output v.parquet --device cuda:0,cuda:1
-        simlte encode my-model /nfs/docs --output /nfs/v.parquet --engine ray
     """
     reader = options.read(*source)
     check_vectors(reader, Path(output), **{name: bool(options.get(name)) for name in ("resume", "overwrite")})
     check_model(model)
-    device = Engine(**options.of(Engine)).loading_device
+    device = loading_device(options.get("device"))
     from simlte_st.models.loading import load_model  # takes seconds to import
 
     report = encode_documents(load_model(model, device=device).model, reader, output, **options.of(encode_documents))

@@ -25,7 +25,7 @@ from simlte_st.cli.terminal import as_json, crop_line, terminal_width, with_line
 from simlte_st.errors import ConfigurationError, DataError, format_count
 from simlte_st.extras import require
 from simlte_st.files import atomic_path, check_apart, check_file, to_json, valid_unicode
-from simlte_st.models.encode import Engine
+from simlte_st.models.encode import loading_device
 from simlte_st.reading.documents import DocumentReader
 from simlte_st.search import Hit, Index
 
@@ -103,7 +103,7 @@ def run_index(
         raise ConfigurationError("Give a model and documents to add, or ids to --delete.")
     reader = options.read(*source)
     check_apart(reader, Path(output))
-    create = {**options.of(Index.create), "device": Engine(**options.of(Engine)).loading_device}
+    create = {**options.of(Index.create), "device": loading_device(options.get("device"))}
     report = Index.create(output, model, exist_ok=True, **create).add(reader, **options.of(Index.add))
     failed = report.kept or report.misfits or not options.get("quiet")
     return Result(report.summary() if failed else "", {"index": output, **report.to_dict()}, reading=report.reading)

@@ -149,8 +149,8 @@ class Verdict:
             return "no clear difference"
         return "helped" if 1 in self.signs else "hurt"
 
-    def summary(self, longer: bool = False) -> str:
-        """Return the verdict as text; ``longer`` adds the track record for longer training of encoders."""
+    def summary(self) -> str:
+        """Return the verdict as text."""
         differences = (self.structure, self.words, self.split_half, self.similarities, self.probe)
         if all(difference is None or difference.low == difference.high == 0 for difference in differences):
             return "The model and its base give the same results on these documents."
@@ -172,7 +172,6 @@ class Verdict:
         elif self.probe is None:
             is_static = self.similarities is not None
             lines.append(record_in_words(self.probability, is_static) if self.change == "training" else NO_RECORD)
-            lines += [longer_in_words()] if longer and not is_static else []
             lines.append("It cannot know what you will use the vectors for; a few labels would settle it.")
         elif self.signs == {1, -1}:
             lines.append(
@@ -236,23 +235,6 @@ def record_in_words(probability: float, static: bool = False) -> str:
     return (
         f"In our benchmark, {runs}{' with static models' * static} looked like this one: labels called "
         f"{bin_['better'] or 'none'} better and {bin_['worse'] or 'none'} worse."
-    )
-
-
-def is_longer(steps: int, tokens: int | None) -> bool:
-    """Return whether a training run is longer than almost all runs that the verdict was fitted to."""
-    longer = _record()["longer"]
-    return steps > longer["steps"] or tokens is None or tokens > longer["tokens"]
-
-
-def longer_in_words() -> str:
-    """Return the verdict's track record for longer training runs, as a sentence."""
-    longer = _record()["longer"]
-    runs = longer["better"] + longer["unclear"] + longer["worse"]
-    return (
-        f"Almost all of those had {longer['steps']} steps and views of {longer['tokens']} tokens; of {runs} longer "
-        f"ones that would have been called helped, labels called {longer['better']} better and "
-        f"{longer['worse'] or 'none'} worse."
     )
 
 

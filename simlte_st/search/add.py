@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from simlte_st.errors import ConfigurationError, format_count, list_names
 from simlte_st.files import SETTINGS_FILE, write_json
-from simlte_st.models.encode import Engine, make_parts
+from simlte_st.models.encode import Device, make_parts, several_devices
 from simlte_st.models.limits import Truncation, warn_of_language, warn_of_truncation
 from simlte_st.models.parts import Part, PartEncoder, Parts
 from simlte_st.models.vectors import unit_rows
@@ -114,7 +114,7 @@ class IndexWriter:
     get_encoder: Callable[[], Encoder]
     settings: IndexSettings
     reader: DocumentReader
-    engine: Engine
+    device: Device
     batch_size: int
     columns: Sequence[str] | None
     sync: bool
@@ -145,10 +145,10 @@ class IndexWriter:
         """Add the documents and return the report."""
         store, reader, report = self.store, self.reader, self.report
         folder = store.folder / VECTORS_FOLDER
-        if self.engine.elsewhere:
+        if several_devices(self.device):
             self.stream, encoder = _with_stable_ids(reader), self.get_encoder()  # restart: the source is read twice
             missing_texts = TextParts(reader, folder, encoder, self.segmenter)
-            make_parts(missing_texts, PartEncoder(encoder.model, self.batch_size), self.engine, self.progress)
+            make_parts(missing_texts, PartEncoder(encoder.model, self.batch_size), self.device, self.progress)
         ids = set[str]()
         with TextBar("Indexing", None, show=self.progress) as bar:
             for number, batch in enumerate(document_batches(self.stream, report.truncation.budget), start=1):

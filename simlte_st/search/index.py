@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from simlte_st.arguments import Count, check_arguments
 from simlte_st.errors import ConfigurationError, DataError, format_count, keeping
 from simlte_st.files import SETTINGS_FILE, hold, write_json
-from simlte_st.models.encode import Engine
+from simlte_st.models.encode import several_devices
 from simlte_st.models.names import ModelSource, RerankerSource, check_model
 from simlte_st.reading.document import Document, DocumentSource
 from simlte_st.reading.documents import read_documents
@@ -192,9 +191,6 @@ class Index:
         columns: Sequence[str] | None = None,
         sync: bool = False,
         device: str | Sequence[str] | None = None,
-        engine: Literal["local", "ray"] = "local",
-        actors: Count | None = None,
-        address: str | None = None,
         progress: bool = True,
     ) -> IndexReport:
         """Add documents, committing each batch, so that an interruption loses at most one.
@@ -204,9 +200,8 @@ class Index:
         :class:`~simlte_st.search.schema.Metadata`. If a table has no ids, the id is a hash of the text, and the column
         ``row`` holds the row number.
 
-        With several devices or ``engine="ray"``, the source is read twice: once to encode all texts that have no
-        vector, and once to write. Finished vectors survive an interruption. All Ray machines must have access to the
-        documents and the index.
+        With several devices, the source is read twice: once to encode all texts that have no vector, and once to
+        write. Finished vectors survive an interruption.
 
         Args:
             source: The documents: anything that :func:`~simlte_st.data.read_documents` accepts, or its reader.
@@ -216,9 +211,6 @@ class Index:
                 kept.
             device: Device to compute on: cpu, cuda, cuda:1 or mps (default: a GPU if available). Several devices, such
                 as ``cuda:0,cuda:1``, share the work, each in its own process.
-            engine: Compute in this process (``local``) or in Ray actors on one or more machines (``ray``).
-            actors: Number of Ray actors, each with a CPU and, if available, a GPU (default: as many as fit).
-            address: Address of the Ray cluster (default: one running on this machine, or a new one).
             progress: Show a progress bar.
 
         Returns:
@@ -226,14 +218,15 @@ class Index:
 
         Raises:
             DataError: The documents cannot be read, a column is missing, or two columns would get the same name.
-            ConfigurationError: ``sync=True`` with a limited number of documents, or the device, engine or cluster is
-                not available.
-            MissingExtraError: ``engine="ray"`` without the ``ray`` extra.
+            ConfigurationError: ``sync=True`` with a limited number of documents, or the device is not available.
             Interrupted: Ctrl-C, or SIGTERM at the command line; the message gives the number of documents in the index.
         """
-        placement = Engine(device, engine, actors, address)
         reader = read_documents(source).with_options(metadata=True)
-        placement.check_devices()
+        if device is not None:
+            from simlte_st.models.device import check_device  # imports torch
+
+            for name in several_devices(device) or [device]:
+                check_device(name)
         hint = "run it again to add the rest."
         with (
             self._write() as store,
@@ -243,7 +236,7 @@ class Index:
                 self._settings.update(self.encoder.description())  # type: ignore[typeddict-item]
                 write_json(self.folder / SETTINGS_FILE, self._settings)
             return IndexWriter(
-                store, lambda: self.encoder, self._settings, reader, engine=placement, batch_size=batch_size,
+                store, lambda: self.encoder, self._settings, reader, device=device, batch_size=batch_size,
                 columns=columns, sync=sync, progress=progress,
             ).add()  # fmt: skip
 

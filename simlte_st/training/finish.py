@@ -14,7 +14,7 @@ from simlte_st.distributed import from_main, on_main
 from simlte_st.errors import DataError, format_count
 from simlte_st.evaluation.comparison import HALF_LENGTH, TFIDF, compare_halves, compare_probes
 from simlte_st.evaluation.splits import split_by_label
-from simlte_st.evaluation.verdict import give_verdict, is_longer
+from simlte_st.evaluation.verdict import give_verdict
 from simlte_st.files import RUN_FILE, atomic_path, write_json
 from simlte_st.models.cards import write_model_card
 from simlte_st.models.conversion import WHOLE_DOCUMENTS
@@ -112,8 +112,7 @@ def measure_gain(
         logger.warning("Cannot measure the gain: %s", error)
         return None
     metrics = {name: comparison.metrics() for name, comparison in halves.items()}
-    longer = not setup.static and is_longer(stats.steps, setup.preset.max_view_length)
-    return {**verdict.to_dict(), "summary": verdict.summary(longer), "table": verdict.table(), "halves": metrics}
+    return {**verdict.to_dict(), "summary": verdict.summary(), "table": verdict.table(), "halves": metrics}
 
 
 @from_main

@@ -77,12 +77,10 @@ ERRORS = [
     ("evaluate simlte-static --data texts --max-seq-length 9", 1, "--max-seq-length, .* need --label"),
     ("evaluate simlte-static --data texts --shots 3", 1, "--shots and --draws need --label"),
     ("dedupe texts --output kept.jsonl --exact --similarity 0.5", 1, "--similarity cannot be combined with --exact"),
-    ("encode simlte-static texts --output v.parquet --actors 2", 1, "--actors .*--engine ray"),
     # Misspelt commands and options.
     ("trian texts", 2, 'Did you mean "train"'),
     ("train texts --output x --epoch 3", 2, "Did you mean --epochs"),
     ("encode m texts --output v.parquet --batch-size 0", 2, "at least 1"),
-    ("index m texts --output i --engine spark", 2, "--engine"),
     ("search ix words --top-k few", 2, "--top-k"),
     ("serve ix --port 99999", 2, "at most 65,535"),
     ("convert m --output x --pooling max", 2, "--pooling"),

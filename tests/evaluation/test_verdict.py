@@ -12,7 +12,7 @@ from simlte_st.errors import DataError
 from simlte_st.evaluation import FewShotResult, HalvesComparison, ProbeResult, give_verdict
 from simlte_st.evaluation import verdict as verdicts
 from simlte_st.evaluation.halves import result_from_ranks, summarise
-from simlte_st.evaluation.verdict import LIKELY, MIN_DOCUMENTS, NO_RECORD, RECORD_FILE, is_longer, predict_probability
+from simlte_st.evaluation.verdict import LIKELY, MIN_DOCUMENTS, NO_RECORD, RECORD_FILE, predict_probability
 from simlte_st.files import read_json
 
 NOISE = np.random.default_rng(0).uniform(0.2, 0.6, size=200)
@@ -40,8 +40,7 @@ def test_static_models_are_judged_by_similarities(shift: float, similar: float, 
     assert verdict.similarities is not None
     assert verdict.word == word
     assert verdict.probability == predict_probability([100 * verdict.similarities.mean], static=True)
-    assert verdicts.record_in_words(verdict.probability, static=True) in verdict.summary(longer=True)
-    assert verdict.summary(longer=True) == verdict.summary(), "steps and tokens of encoders"
+    assert verdicts.record_in_words(verdict.probability, static=True) in verdict.summary()
     assert json.loads(json.dumps(verdict.to_dict()))["similarities"]["mean"] == verdict.similarities.mean
     lines, _, footnote = verdict.table().partition("\n\n")
     assert ["*" in line for line in lines.splitlines()[2:]] == [True, True, True, False], "only similarities count"
@@ -127,20 +126,6 @@ def test_record_counts_benchmark_runs() -> None:
         runs = each["better"] + each["unclear"] + each["worse"]
         found = rf"In our benchmark, {runs} run.* {each['better']} better .*{each['worse'] or 'none'} worse\."
         assert re.fullmatch(found, verdicts.record_in_words(probability))
-
-
-def test_longer_training_gets_a_caveat() -> None:
-    than = read_json(RECORD_FILE)["longer"]
-    assert than["better"] + than["unclear"] + than["worse"] > 0
-    steps, tokens = than["steps"], than["tokens"]
-    assert not is_longer(steps, tokens)
-    assert is_longer(steps + 1, tokens)
-    assert is_longer(steps, tokens + 1)
-    assert is_longer(steps, None), "as many tokens as the model reads"
-    verdict = give_verdict(halves(), halves(0.1))
-    said = f"labels called {than['better']} better and {than['worse'] or 'none'} worse. It cannot"
-    assert said in verdict.summary(longer=True)
-    assert said not in verdict.summary()
 
 
 def test_few_documents_get_no_verdict() -> None:

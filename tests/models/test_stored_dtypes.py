@@ -27,7 +27,7 @@ from transformers import (
 from simlte_st.errors import ResumeError
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.device import default_dtype
-from simlte_st.models.encode import Engine, encode_documents
+from simlte_st.models.encode import encode_documents, loading_device
 from simlte_st.models.loading import load_model
 from simlte_st.models.parts import model_identity, open_parts
 from simlte_st.models.sentence_transformers import SentenceTransformer
@@ -92,7 +92,7 @@ def test_gpus_compute_in_the_stored_dtype(monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr("simlte_st.models.device.get_device_name", lambda name=found: name)
         assert default_dtype(None) is expected
     for several, expected in ((["cuda:0", "cuda:1"], "cuda:0"), (["cpu", "cpu"], "cpu"), (["cuda:0", "cpu"], "cpu")):
-        assert Engine(several).loading_device == expected
+        assert loading_device(several) == expected
 
 
 def test_resuming_with_another_dtype_is_refused(docs: Path, tmp_path: Path) -> None:
