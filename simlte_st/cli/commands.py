@@ -100,7 +100,6 @@ def run_evaluate(
     *models: SourceArgument,
     data: list[str],
     test_data: list[str] | None = None,
-    head: Literal["logistic"] | None = None,
 ) -> Result:
     """Evaluate models, with or without labels, against TF-IDF.
 
@@ -113,7 +112,6 @@ def run_evaluate(
         models: Folders or names of models.
         data: {places}.
         test_data: Documents to test the probes on (default: 30% of ``data=``).
-        head: Classifier for the probes, always logistic regression; kept for scripts written for version 0.1.
 
     Examples:
         simlte evaluate my-model --data new_documents.jsonl

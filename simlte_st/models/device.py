@@ -18,14 +18,13 @@ Pool: TypeAlias = dict[Literal["input", "output", "processes"], Any]
 """The processes that sentence-transformers starts on several devices, and their queues."""
 
 
-def check_device(device: str | None) -> None:
-    """Check that a device is available before work begins."""
-    if device is None:
-        return
-    try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError):  # the type depends on the device
-        raise ConfigurationError(f"device={device!r} is not available: omit it to use {get_device_name()}.") from None
+def check_device(device: str | Sequence[str] | None) -> None:
+    """Check that a device, or each of several, is available before work begins."""
+    for name in [device] if isinstance(device, str) else device or ():
+        try:
+            torch.empty(0, device=name)
+        except (RuntimeError, AssertionError, NotImplementedError):  # the type depends on the device
+            raise ConfigurationError(f"device={name!r} is not available: omit it to use {get_device_name()}.") from None
 
 
 def default_dtype(device: str | torch.device | None) -> torch.dtype | None:

@@ -130,8 +130,7 @@ def encode_documents(
         raise ConfigurationError(f"model={model!r}: load it first, with simlte_st.SentenceTransformer(...).")
     check_encodes(model, "given")
     truncation = Truncation.of(model)
-    for name in several_devices(device) or [device]:
-        check_device(name)
+    check_device(device)
     folder = parts_folder(output)
     settings = {"normalize": normalize, "part_size": part_size, **model_identity(model), "dtype": str(model.dtype)}
     lock = open_parts(output, settings, resume=resume)

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from simlte_st.arguments import Count, check_arguments
 from simlte_st.errors import ConfigurationError, DataError, format_count, keeping
 from simlte_st.files import SETTINGS_FILE, hold, write_json
-from simlte_st.models.encode import several_devices
 from simlte_st.models.names import ModelSource, RerankerSource, check_model
 from simlte_st.reading.document import Document, DocumentSource
 from simlte_st.reading.documents import read_documents
@@ -225,8 +224,7 @@ class Index:
         if device is not None:
             from simlte_st.models.device import check_device  # imports torch
 
-            for name in several_devices(device) or [device]:
-                check_device(name)
+            check_device(device)
         hint = "run it again to add the rest."
         with (
             self._write() as store,

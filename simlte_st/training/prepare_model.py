@@ -238,7 +238,8 @@ def teach_base(run: Run, setup: TrainingSetup, sentences: Dataset) -> None:
         rows = sentences.select(sample_rows(len(sentences), PASSAGES, run.seed))
         texts = [" ".join(row["sentences"]) for row in rows]
         model = load_model(run.folder.base, dtype=torch.float32, device="cpu").model
-        encoder = load_model(setup.base.name, dtype=torch.float32, device=run.device).model
+        dtype = torch.bfloat16 if run.bf16 else torch.float32
+        encoder = load_model(setup.base.name, dtype=dtype, device=run.device).model
         teach(model, encoder, texts, PASSAGES, seed=run.seed, progress=run.progress)
         with atomic_path(folder) as path:
             model.save_pretrained(str(path), create_model_card=False)

@@ -61,7 +61,7 @@ class Run:
     Attributes:
         folder: The work folder.
         device: Torch device (default: a GPU if available, otherwise the CPU).
-        bf16: Whether to train encoders in bfloat16; static models ignore it.
+        bf16: Whether encoders compute in bfloat16; static models are trained in float32.
         seed: Random seed.
         progress: Whether this process shows progress bars.
     """

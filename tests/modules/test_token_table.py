@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,10 @@ from sentence_transformers import SentenceTransformer
 from support import make_document
 
 import simlte_st
-from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.models.loading import load_model
+from simlte_st.errors import ConfigurationError
 from simlte_st.models.names import usage_example
 from simlte_st.models.vectors import unit_rows
 from simlte_st.modules import TokenTable
-from simlte_st.modules.latent_semantic_analysis import LatentSemanticAnalysis
 from simlte_st.modules.token_table import FULL
 from simlte_st.words.tokens import special_ids, token_ids, vocabulary_size
 
@@ -110,10 +107,3 @@ def test_save_and_load(tabled: SentenceTransformer, tmp_path: Path) -> None:
     for kind in (simlte_st.SentenceTransformer, sentence_transformers.SentenceTransformer):
         np.testing.assert_array_equal(kind(str(place), device="cpu").encode(TEXTS), vectors)
     assert "from simlte_st import SentenceTransformer" in usage_example(place)
-
-    modules = json.loads((place / "modules.json").read_text())
-    modules[-1]["type"] = f"{LatentSemanticAnalysis.__module__}.LatentSemanticAnalysis"  # as version 0.1 wrote it
-    (place / "modules.json").write_text(json.dumps(modules))
-    for load in (load_model, sentence_transformers.SentenceTransformer):
-        with pytest.raises(ModelError, match="simlte convert FOLDER --lsa DOCUMENTS"):
-            load(str(place))

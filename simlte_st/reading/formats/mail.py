@@ -11,13 +11,11 @@ import email.utils
 import functools
 import itertools
 import re
-import struct
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from email.header import decode_header
 from email.message import Message
 from pathlib import Path
-from typing import Any
 
 from simlte_st.errors import DataError
 from simlte_st.extras import check_installed
@@ -44,12 +42,6 @@ _SIGNATURES = ("--", "-- ")
 _ORIGINAL = re.compile(r"-{3,}[^-].*-{3,}|_{20,}")  # above the original e-mail in replies from Outlook and others
 _ORIGINAL_HEADER = re.compile(r"[^\s:>][^:]{0,20}: ")  # in any language
 _INTRODUCTION = 3  # maximum number of lines that introduce a quote
-
-# Properties of Outlook messages. A sender's second address may be one that only Exchange knows.
-_CLASS, _SUBJECT, _SENDER, _RECIPIENTS, _ID, _PLAIN, _HTML = 0x001A, 0x0037, 0x0C1A, 0x0E04, 0x1035, 0x1000, 0x1013
-_CODE_PAGE, _HTML_CODE_PAGE, _ADDRESSES, _DATES = 0x3FFD, 0x3FDE, (0x5D01, 0x0C1F), (0x0039, 0x0E06)
-_ENCODINGS = {20866: "koi8-r", 50220: "iso-2022-jp", 51932: "euc-jp", 54936: "gb18030"}  # of code pages; others: cp...
-_RTF, _ATTACHED = "__substg1.0_10090102", "__substg1.0_3701000D"  # a stream and a folder
 
 
 class _RawHeaders(email.policy.Compat32):
@@ -106,49 +98,6 @@ def read_mail(data: bytes, reading: Reading) -> Content:
     text = "\n\n".join(filter(None, (subject, body)))
     text = text.replace("\ufffd", "\udcff")  # to be counted and replaced by the reader
     return Content(text, columns, id=_header_text(message, "message-id").strip("<> ") or None)
-
-
-def read_msg(path: Path, reading: Reading) -> Content:
-    """Return an Outlook message with its subject and text, and attached messages, as :func:`read_eml`."""
-    import olefile
-
-    with path.open("rb") as stream, olefile.OleFileIO(stream) as file:
-        attached = sorted(path for path in file.listdir(streams=False, storages=True) if path[-1] == _ATTACHED)
-        # The streams of a crafted file may share their bytes, and 64 KiB take as long to read as an empty message.
-        reading.check_size(len(attached) * (1 << 16) + sum(map(file.get_size, file.listdir())))
-        return _outlook_message(file, attached, [], reading)
-
-
-def _outlook_message(file: Any, attached: Sequence[list[str]], folder: list[str], reading: Reading) -> Content:
-    """Read the message in a folder of an OLE file."""
-
-    def read(name: str) -> bytes:
-        path = [*folder, name]
-        return file.openstream(path).read() if file.exists(path) else b""
-
-    def text(name: int, page: int = _CODE_PAGE) -> str:
-        wide, narrow, data = (read(f"__substg1.0_{name:04X}{kind}") for kind in ("001F", "001E", "0102"))
-        number = values.get(page, 0) % (1 << 32)
-        codec = find_codec(_ENCODINGS.get(number, f"cp{number}")) or "cp1252"
-        decoded = wide.decode("utf-16-le", "replace") or decode_text((narrow or data).rstrip(b"\0"), codec, mend=True)
-        return decoded.replace("\r\n", "\n").strip("\0").strip()
-
-    numbers = read("__properties_version1.0")[24 if folder else 32 :]
-    values = {name: value for _, name, _, value in struct.iter_unpack("<HHIQ", numbers[: len(numbers) // 16 * 16])}
-    if text(_CLASS).lower() == "ipm.note.smime":
-        raise BadTextError(ENCRYPTED, "S/MIME")
-    subject, sender, recipients, message_id = map(text, (_SUBJECT, _SENDER, _RECIPIENTS, _ID))
-    address = next((address for name in _ADDRESSES if "@" in (address := text(name))), "")
-    sender = email.utils.formataddr((sender, address)) if address else sender
-    ticks = next((values[name] for name in _DATES if values.get(name)), 0)  # of 100 nanoseconds, since 1601
-    date = datetime(1601, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=ticks // 10) if ticks else None
-    body = text(_PLAIN) or html_text(text(_HTML, _HTML_CODE_PAGE))
-    body = without_quotes(body) if reading.drop_quotes else body
-    children = (_outlook_message(file, attached, child, reading).text for child in attached if child[:-2] == folder)
-    whole = "\n\n".join(filter(None, (subject, body, *children)))
-    columns = {"subject": subject or None, "sender": sender or None, "recipients": recipients or None, "date": date}
-    repairs = {"text stored only as RTF not read": ""} if read(_RTF) and not body else {}
-    return Content(whole.replace("\ufffd", "\udcff"), columns, repairs, message_id.strip("<> ") or None)
 
 
 def _header_text(message: Message, name: str) -> str:

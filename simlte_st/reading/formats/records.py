@@ -1,7 +1,4 @@
-"""Read CSV, TSV, JSON, JSON lines, workbooks and iterables of records.
-
-Not with openpyxl or python-calamine: a crafted workbook of a few kilobytes makes them fill gigabytes with empty cells.
-"""
+"""Read CSV, TSV, JSON, JSON lines and iterables of records, and convert Slack's markup to plain text."""
 
 from __future__ import annotations
 
@@ -10,31 +7,24 @@ import csv
 import itertools
 import json
 import re
-import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
-from xml.parsers import expat
 
 from simlte_st.errors import DataError
 from simlte_st.reading.document import Document, UntypedText, unique_names
-from simlte_st.reading.formats.office import linked_parts, open_zip, parse_part, relation
-from simlte_st.reading.rows import NOT_A_STRING, TOO_LONG, BadTextError, Event, RawRow, Reading, Row, Skip, make_skip
-from simlte_st.reading.tables import LOOK_AHEAD, TEXT_COLUMNS, Table, first_match, mappings_table, read_table
-from simlte_st.reading.text_files import decode_text, read_lines, read_whole, tidy_lines
+from simlte_st.reading.rows import BINARY, NOT_A_STRING, TOO_LONG, BadTextError, RawRow, Reading, Row, Skip
+from simlte_st.reading.tables import LOOK_AHEAD, TEXT_COLUMNS, Table, first_match, mappings_table
+from simlte_st.reading.text_files import decode_text, read_lines, read_whole
 
 MALFORMED_ROW = "malformed row"
 STRAY_QUOTES = "quotation marks kept, because they enclose no cell"
+WRONG_FIELDS = "wrong number of fields"
+MALFORMED_JSON = "malformed JSON"
+NOT_AN_OBJECT = "not an object"
 
 _ADVICE = "Make it an array of objects or strings, or JSON lines (.jsonl, one object per line)."
-_BLANK = UntypedText()  # a cell
-_MAX_NAME = 200  # characters; a longer cell is a text rather than the name of a column
-_ESCAPE = re.compile(r"_x([0-9A-Fa-f]{4})_")  # a character that XML cannot hold
-_LITERAL = re.compile(r'"[^"]*"|[\\_*].|\[(?![hms]+\])[^\]]*\]|;.*', re.DOTALL)  # in a number format, in lower case
-_BUILT_IN = dict.fromkeys((*range(14, 18), *range(27, 32), 36, *range(50, 59)), "y")  # formats known by number only
-_BUILT_IN |= dict.fromkeys((*range(18, 22), 45, 46, 47), "h") | {9: "%", 10: "%", 22: "yh"}
+_LINK = re.compile(r"<([@#!]?)([^<>|]+)\|?([^<>]*)>")  # in Slack's markup
 
 
 def _layout(path: Path, reading: Reading) -> tuple[str, int]:
@@ -88,7 +78,7 @@ def open_csv(path: Path, reading: Reading) -> Table:
     try:
         header = [name.strip() for name in next(itertools.islice(reader, above, None), [])]
         if any("\0" in name for name in header):
-            problems.append((MALFORMED_ROW, "it has NUL bytes"))
+            problems.append((BINARY, "it has NUL bytes"))
     except csv.Error as error:
         problems.append((MALFORMED_ROW, str(error)))
     if problems:
@@ -123,7 +113,7 @@ def open_csv(path: Path, reading: Reading) -> Table:
             if problems:
                 yield Skip(where, *problems[0])
             elif len(row) != len(header):
-                yield Skip(where, "wrong number of fields", f"{len(row)} instead of {len(header)}")
+                yield Skip(where, WRONG_FIELDS, f"{len(row)} instead of {len(header)}")
             else:
                 yield RawRow(where, str(index), dict(zip(names, map(UntypedText, row), strict=True)))
 
@@ -168,12 +158,12 @@ def _objects(path: Path, reading: Reading) -> Iterator[RawRow | Skip]:
         try:
             values = json.loads(line.text, object_pairs_hook=_unique_keys)
         except (ValueError, RecursionError) as error:  # for example, a number with thousands of digits
-            yield Skip(where, "malformed JSON", getattr(error, "msg", str(error)).removesuffix(" at"))
+            yield Skip(where, MALFORMED_JSON, getattr(error, "msg", str(error)).removesuffix(" at"))
             continue
         if isinstance(values, dict):
-            yield RawRow(where, str(line.number - 1), values)
+            yield RawRow(where, str(line.number - 1), _strip_slack_markup(values))
         else:
-            yield Skip(where, "not an object", f"a JSON {type(values).__name__}")
+            yield Skip(where, NOT_AN_OBJECT, f"a JSON {type(values).__name__}")
 
 
 def open_json(path: Path, reading: Reading) -> Table:
@@ -211,7 +201,7 @@ def item_rows(items: Iterable[object], name: str, reading: Reading) -> Iterator[
             reading.refuse_columns(f"{where} of {name} is a bare string, which")
             yield Row(where, None, item)
         elif isinstance(item, Mapping):
-            yield RawRow(where, str(index), item)
+            yield RawRow(where, str(index), _strip_slack_markup(item))
         else:
             yield Skip(where, NOT_A_STRING, f"{type(item).__name__} instead of a string or a mapping")
 
@@ -224,130 +214,20 @@ def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return values
 
 
-def open_workbook(path: Path, reading: Reading) -> Iterator[Event]:
-    """Yield the documents of all sheets: the rows of each with a header, and each other sheet as one text.
+def _strip_slack_markup(row: Mapping[str, object]) -> Mapping[str, object]:
+    """Return a row, without markup if it is a Slack message.
 
-    Hidden sheets, and sheets without a text column, are skipped and counted.
+    Links are replaced by their labels; user and channel ids without a label are removed.
     """
-    try:
-        with open_zip(path) as archive:
-            main = dict(linked_parts(archive, "").values())["officeDocument"]
-            links, book = linked_parts(archive, main), parse_part(archive, main)
-            parts, strings = dict(links.values()), list[str]()
-            if "sharedStrings" in parts:
-                reading.check_size(archive.getinfo(parts["sharedStrings"]).file_size)
-                strings = [text for _, _, text in _elements(archive, parts["sharedStrings"])]
-            formats = (_number_formats(archive, parts["styles"]) if "styles" in parts else []) or [""]
-            epoch = datetime(1904, 1, 1) if {"1", "true"} & {*book.xpath("//@date1904")} else datetime(1899, 12, 30)
-            for node in book.iter("{*}sheet"):
-                title, (kind, part) = node.get("name", ""), links[relation(node)]
-                if node.get("state", "visible") != "visible":
-                    yield Skip(title, "hidden sheet", id="")
-                elif kind == "worksheet":  # others are charts
-                    rows = _sheet_rows(archive, part, title, strings, formats, epoch)
-                    try:
-                        yield from _sheet_events(f"{path}, sheet {title!r}", title, rows, reading)
-                    except DataError as error:
-                        yield Skip(title, "sheet without a text column", str(error))
-                    except Exception as error:  # of any library
-                        yield make_skip(error, title)
-    except Exception as error:
-        yield make_skip(error, path.name)
+    text = row.get("text")
+    if row.get("type") != "message" or "ts" not in row or not isinstance(text, str):
+        return row
+    text = _LINK.sub(_link_label, text).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    return {**row, "text": text}
 
 
-def _sheet_events(name: str, title: str, rows: Iterator[RawRow], reading: Reading) -> Iterator[Event]:
-    first = list(itertools.islice(rows, LOOK_AHEAD))
-    rows = itertools.chain(first, rows)
-    if names := _column_names([row.values for row in first]):
-        next(rows)
-        named = (replace(row, values={names[key]: row.values.get(key, _BLANK) for key in names}) for row in rows)
-        yield from read_table(mappings_table(name, named, lambda value: not isinstance(value, UntypedText)), reading)
-        return
-    reading.refuse_columns(f"{name} has no header, so it")
-    lines, size = list[str](), 0
-    for row in rows:
-        size += sum(len(str(cell)) for cell in row.values.values())
-        reading.check_size(size)  # before joining cells, which may all refer to one text
-        lines.append("\t".join(map(str, row.values.values())))
-    yield Row(title, title, tidy_lines("\n".join(lines)), metadata={} if reading.metadata else None)
-
-
-def _column_names(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the names of columns if the first row is a header: only text, and as wide as most of the other rows."""
-    head, *others = rows or [{}]
-    is_header = all(len(cell) <= _MAX_NAME and not isinstance(cell, UntypedText) for cell in head.values())
-    fits = sum(cells.keys() <= head.keys() for cells in others)
-    names = unique_names([" ".join(cell.split()) for cell in head.values()])
-    return dict(zip(head, names, strict=True)) if is_header and 2 * fits > len(others) else {}
-
-
-def _sheet_rows(
-    archive: zipfile.ZipFile, part: str, title: str, strings: Sequence[str], formats: Sequence[str], epoch: datetime
-) -> Iterator[RawRow]:
-    """Yield the rows that are not empty: texts, and shown numbers, dates and booleans as untyped text."""
-    number, cells = 0, dict[str, str]()
-    for name, attributes, text in itertools.chain(_elements(archive, part), [("row", {}, "")]):
-        place, kind = attributes.get("r", ""), attributes.get("t", "n")
-        if name == "row":
-            if cells:
-                yield RawRow(f"{title}, row {number:,}", f"{title}:{number}", cells)
-            number, column, cells = int(place or number + 1), 0, {}
-            continue
-        column += 1
-        if kind == "s" and text:
-            text = strings[int(text)]
-        elif kind == "n" and text:
-            text = UntypedText(_show_number(text, formats[int(attributes.get("s") or 0)], epoch))
-        elif kind in ("b", "d"):  # booleans and ISO 8601 dates
-            text = UntypedText({"0": "FALSE", "1": "TRUE"}.get(text, text))
-        if text and kind != "e":  # an error
-            cells[place.rstrip("0123456789") or f"column {column}"] = text
-
-
-def _number_formats(archive: zipfile.ZipFile, part: str) -> list[str]:
-    """Return the number formats by style, without literal text."""
-    styles = parse_part(archive, part)
-    codes = {int(node.get("numFmtId")): node.get("formatCode", "") for node in styles.iter("{*}numFmt")}
-    codes = {number: _LITERAL.sub("", code.lower()) for number, code in {**_BUILT_IN, **codes}.items()}
-    return [codes.get(int(node.get("numFmtId", 0)), "") for node in styles.iterfind("{*}cellXfs/{*}xf")]
-
-
-def _show_number(text: str, code: str, epoch: datetime) -> str:
-    """Return a number as its format shows it: as an ISO 8601 date or time, as a percentage, or plainly."""
-    number = float(text)
-    is_time = "h" in code or "s" in code
-    is_date = "y" in code or "d" in code or ("m" in code and not is_time)
-    if is_date and 0 <= number < 2_957_004:  # until 9999
-        moment = epoch + timedelta(seconds=round(86_400 * number))
-        return moment.isoformat(" ") if is_time else moment.date().isoformat()
-    if is_time and not is_date and number >= 0:  # a time of day or a duration
-        minutes, seconds = divmod(round(86_400 * number), 60)
-        return f"{minutes // 60:02}:{minutes % 60:02}:{seconds:02}"
-    if "%" in code:
-        return f"{100 * number:.15g}%"
-    return text if text.isdecimal() else f"{number:.15g}"
-
-
-def _elements(archive: zipfile.ZipFile, part: str) -> Iterator[tuple[str, dict[str, str], str]]:
-    """Yield the name, attributes and text of rows, their cells and shared strings, without building a tree."""
-    elements, opened = list[tuple[str, dict[str, str], list[str]]](), ""
-
-    def start(tag: str, attributes: dict[str, str]) -> None:
-        nonlocal opened
-        opened = "" if opened == "rPh" else tag.rpartition(" ")[2]  # the pronunciation of Japanese words
-        if opened in ("row", "c", "si"):
-            elements.append((opened, attributes, []))
-
-    def add(text: str) -> None:
-        if opened in ("v", "t") and elements:
-            elements[-1][2].append(text)
-
-    parser = expat.ParserCreate(namespace_separator=" ")
-    parser.StartElementHandler, parser.CharacterDataHandler = start, add
-    parser.DefaultHandler = len  # so that entities are not expanded
-    with archive.open(archive.NameToInfo.pop(part)) as stream:  # once: a crafted file may refer to it many times
-        for chunk in itertools.chain(iter(lambda: stream.read(1 << 16), b""), [b""]):
-            parser.Parse(chunk, not chunk)
-            while len(elements) > bool(chunk):  # the last may have more text
-                name, attributes, texts = elements.pop(0)
-                yield name, attributes, _ESCAPE.sub(lambda match: chr(int(match[1], 16)), "".join(texts)).strip()
+def _link_label(match: re.Match[str]) -> str:
+    sign, target, label = match.groups()
+    if sign in ("@", "#"):
+        return sign + label if label else ""
+    return label or {"": target, "!": "" if "^" in target else f"@{target}"}[sign]
