@@ -123,9 +123,8 @@ class Bench:
         """
         plans = {name: (model, self._encode_command(name)) for name, model in models.items()}
         for name, model in models.items():
-            length = readable_length(model)
-            is_short = length is not None and length < WHOLE_DOCUMENTS
-            if is_short and can_read_in_chunks(model) and self._reading(model)[1] < 1 - CUT_SHARE:
+            length, share = self._reading(model)
+            if share < 1 - CUT_SHARE and (length or 0) < WHOLE_DOCUMENTS and can_read_in_chunks(model):
                 plans[f"{name}, whole"] = to_chunk_mean(model, WHOLE_DOCUMENTS), self._train_command(base=name)
         seconds = {name: self._estimate_seconds(model) for name, (model, _) in plans.items()}
         left_out = {}

@@ -142,8 +142,9 @@ def find_topics(
     tried = [Stability(size, _agreement(halves, size, seed)) for size in bar]
     sufficient = max(stability.agreement for stability in tried) - TOLERANCE
     best = next(stability for stability in tried if stability.agreement >= sufficient)
-    centres = unit_rows(KMeans(best.number, n_init=_STARTS, random_state=seed).fit(vectors).cluster_centers_)
-    centres, min_size = centres.astype(np.float32), max(3, min(_MIN_TOPIC_SIZE, count // 100)) if number is None else 1
+    clustering = KMeans(best.number, n_init=_STARTS, random_state=seed).fit(vectors)
+    centres: Floats = unit_rows(clustering.cluster_centers_).astype(np.float32)
+    min_size = max(3, min(_MIN_TOPIC_SIZE, count // 100)) if number is None else 1
     while True:
         nearest, cosines, margins = _nearest_centres(vectors, centres)
         nearest[margins < _min_margin(halves, centres, margins)] = NONE

@@ -245,8 +245,8 @@ def _frame_table(frame: Any, name: str) -> Table:
                 raise TypeError("Arrow would convert some values to the type of the others, or take their addresses")
             arrays[column] = values.to_arrow() if is_polars else pyarrow.array(values, from_pandas=True)
         except (pyarrow.ArrowException, TypeError, ValueError, OverflowError):
-            classes = ("Period", "Interval")  # pandas classes that no file format has
-            objects[column] = [str(value) if is_instance(value, "pandas", *classes) else value for value in values]
+            # No file format has pandas' periods and intervals.
+            objects[column] = [str(v) if is_instance(v, "pandas", "Period", "Interval") else v for v in values]
             arrays[column] = pyarrow.array(range(len(values)), pyarrow.int64())  # positions in the list
     table = pyarrow.table(arrays)
     types = {field.name: field.type for field in table.schema}

@@ -28,7 +28,7 @@ from simlte_st.models.distillation import distil_base
 from simlte_st.models.loading import LoadedModel, lengthen, load_model
 from simlte_st.models.names import OWN_STATIC, PACKAGED_BASE
 from simlte_st.models.static import is_static, token_embedding
-from simlte_st.models.teaching import teach
+from simlte_st.models.teaching import TABLE_SIZE, teach
 from simlte_st.modules import TokenTable
 from simlte_st.reading.document import LONG, median_words
 from simlte_st.reading.documents import DocumentReader, Shards
@@ -40,10 +40,6 @@ from simlte_st.words.sentences import Segmenter
 from simlte_st.words.tokens import unknown_id
 
 logger = logging.getLogger(__name__)
-
-TABLE_SIZE = 0.37
-"""Root mean square to scale token vectors to: MiniLM's, for which the preset's learning rate was chosen. Scaling does
-not change embeddings, which have length 1."""
 
 PASSAGES = 5_000
 """Passages from which a distilled base learns; the encoder reads them in a few minutes on a CPU."""
@@ -244,9 +240,8 @@ def teach_base(run: Run, setup: TrainingSetup, sentences: Dataset) -> None:
         with atomic_path(folder) as path:
             model.save_pretrained(str(path), create_model_card=False)
     table = token_embedding(load_model(folder, dtype=torch.float32, device=run.device).model).weight
-    with torch.no_grad():
-        token_embedding(setup.base.model).weight.copy_(table)
-        token_embedding(setup.model).weight.copy_(table)
+    for model in (setup.base.model, setup.model):
+        token_embedding(model).weight.data.copy_(table)
     _scale_table(setup.model)
 
 

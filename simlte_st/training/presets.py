@@ -122,7 +122,7 @@ PRESETS: dict[str, Preset] = {
         max_view_length=64,
     ),
     # For static models, whose views are whole halves of documents. A lower temperature, or more passes over a small
-    # corpus, hurts on most data sets. The learning rate suits token vectors scaled to prepare_model.TABLE_SIZE. On
+    # corpus, hurts on most data sets. The learning rate suits token vectors scaled to teaching.TABLE_SIZE. On
     # 6,300 posts, 689 steps would score better (68.3 instead of 67.0) but take longer. With the taught simlte-static as
     # the base, learning rates of .005, .01 and .04, and 7 or 28 passes, did not score better on both six labelled sets
     # and five search sets.

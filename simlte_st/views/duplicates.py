@@ -226,9 +226,9 @@ def _to_json_line(row: Mapping[str, object]) -> str:
 
 def run_similarity(first: str, second: str) -> float:
     """Return the Jaccard similarity of the sets of five-word runs of two texts."""
-    sets = [hash_runs(split_words(text) or normal(text).split()) for text in (first, second)]
-    overlap = len(np.intersect1d(*sets, assume_unique=True))
-    return overlap / (sum(map(len, sets)) - overlap)
+    runs, other_runs = (hash_runs(split_words(text) or normal(text).split()) for text in (first, second))
+    overlap = len(np.intersect1d(runs, other_runs, assume_unique=True))
+    return overlap / (len(runs) + len(other_runs) - overlap)
 
 
 def hash_runs(words: Sequence[str]) -> Hashes:
