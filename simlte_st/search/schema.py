@@ -71,6 +71,15 @@ _NOTATIONS = {
 }
 
 
+_REFUSED = re.compile(r"^.*(?:[Ee]rror|[Ii]nput|planning)[:,] (?:resolving filter expression .*input: )?", re.DOTALL)
+_LITERAL_TYPE = re.compile(r"Received literal \w+\((.*)\) and could not convert to literal of type '(.*)'")
+_UNSUPPORTED = {
+    r"to coerce .* I?LIKE": "LIKE compares text, and this column has another type: use =, <, > or BETWEEN",
+    r"is not supported|not implemented": "it can use only comparisons, IN, BETWEEN, LIKE, IS NULL, AND, OR and NOT",
+}
+"""Explanations of LanceDB's messages, by pattern."""
+
+
 def own_schema(dimension: int) -> pa.Schema:
     """Return the index's own columns; each row is a document or a passage."""
     fields = [
@@ -346,3 +355,16 @@ def _timestamp(moment: datetime, kind: pa.DataType) -> str:
     moment = moment.replace(tzinfo=None)
     text, zone = moment.isoformat(timespec="microseconds"), "None" if kind.tz is None else 'Some("UTC")'
     return f"arrow_cast('{text}{'Z' * (kind.tz is not None)}', 'Timestamp(Microsecond, {zone})')"
+
+
+def explain_filter_error(error: Exception) -> str:
+    """Explain why LanceDB refuses a filter."""
+    problem = re.split(r"\.? (?:Valid|Did you)", _REFUSED.sub("", first_line(error)))[0].rstrip(".")
+    problem = next((hint for pattern, hint in _UNSUPPORTED.items() if re.search(pattern, problem)), problem)
+    literal = _LITERAL_TYPE.search(problem)
+    return f"it compares a column with {literal[1]}: write {describe_notation(literal[2])}" if literal else problem
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of a message, without the location in LanceDB's source."""
+    return re.sub(r",? /\S+\.rs:\d+.*", "", next(iter(str(error).splitlines()), type(error).__name__)).rstrip(". ")

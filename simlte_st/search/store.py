@@ -26,7 +26,7 @@ from simlte_st.errors import ConfigurationError, DataError, StoreError, list_nam
 from simlte_st.extras import require
 from simlte_st.files import read_json, refuse_full_disk, write_json
 from simlte_st.reading.document import Document, peek, to_nfc
-from simlte_st.search.schema import MAX_EXACT, OWN_COLUMNS, describe_notation, own_schema, typed_literals
+from simlte_st.search.schema import MAX_EXACT, OWN_COLUMNS, explain_filter_error, first_line, own_schema, typed_literals
 from simlte_st.words.sentences import PunktSegmenter, make_segmenter
 
 T = TypeVar("T")
@@ -58,14 +58,6 @@ _FEW = 100  # rows
 _MAX_SEGMENTS = 8  # before an index is rebuilt: with eight, a query takes up to twice as long as with one
 
 _QUOTED = re.compile(r"'(?:[^']|'')*'")
-_REFUSED = re.compile(r"^.*(?:[Ee]rror|[Ii]nput|planning)[:,] (?:resolving filter expression .*input: )?", re.DOTALL)
-_LITERAL_TYPE = re.compile(r"Received literal \w+\((.*)\) and could not convert to literal of type '(.*)'")
-_UNSUPPORTED = {
-    r"to coerce .* I?LIKE": "LIKE compares text, and this column has another type: use =, <, > or BETWEEN",
-    r"is not supported|not implemented": "it can use only comparisons, IN, BETWEEN, LIKE, IS NULL, AND, OR and NOT",
-}
-"""Explanations of LanceDB's messages, by pattern."""
-
 _HINTS = {
     "read": "If it is a copy, copy it again; otherwise index the documents again, in another folder.",
     "written": "Earlier writes are kept.",
@@ -79,12 +71,7 @@ def store_errors(folder: Path, action: Literal["read", "written"]) -> Iterator[N
         yield
     except (OSError, RuntimeError, ValueError) as error:
         refuse_full_disk(f"The index {folder}", error)
-        raise StoreError(f"The index {folder} cannot be {action}: {_first_line(error)}. {_HINTS[action]}") from error
-
-
-def _first_line(error: Exception) -> str:
-    """Return the first line of a message, without the location in LanceDB's source."""
-    return re.sub(r",? /\S+\.rs:\d+.*", "", next(iter(str(error).splitlines()), type(error).__name__)).rstrip(". ")
+        raise StoreError(f"The index {folder} cannot be {action}: {first_line(error)}. {_HINTS[action]}") from error
 
 
 def read_index_file(folder: Path, name: str, parse: Callable[[Any], T]) -> T:
@@ -370,18 +357,11 @@ class Store:
                 self._table.count_rows(condition)
                 return condition
             except (ValueError, RuntimeError, OSError) as error:
-                problem = _explain_filter_error(error)
+                problem = explain_filter_error(error)
         raise ConfigurationError(
             f"The filter {where!r} cannot be used: {problem}. Write an SQL condition with text in single quotes, "
             f"such as \"year > 2010 AND kind = 'news'\". The columns are: {list_names(['id', *self.metadata().names])}."
         )
-
-
-def _explain_filter_error(error: Exception) -> str:
-    problem = re.split(r"\.? (?:Valid|Did you)", _REFUSED.sub("", _first_line(error)))[0].rstrip(".")
-    problem = next((hint for pattern, hint in _UNSUPPORTED.items() if re.search(pattern, problem)), problem)
-    literal = _LITERAL_TYPE.search(problem)
-    return f"it compares a column with {literal[1]}: write {describe_notation(literal[2])}" if literal else problem
 
 
 def partition_size(rows: int) -> int:

@@ -147,7 +147,7 @@ def test_documents_in_another_language(
     sizes = ["--documents", "50", "--held-out", "50", "--steps", "2", "--sets", "German", "--clones", str(tmp_path)]
     languages.main(["--base", str(tmp_path / "base"), *places, *sizes])
     german = by_row(read_json(tmp_path / "out" / "languages.json")["results"], "German")
-    twice = (languages.ADAPTED, languages.TRAINED)
+    twice = (languages.ADAPTED, languages.TRAINED, languages.TAUGHT_TRAINED)
     assert {row: len(each) for row, each in german.items()} == {row: 1 + (row in twice) for row in languages.ROWS}
     assert german[languages.MINILM][0][FEW] != german[languages.BASE][0][FEW], "the prompt is read"
     page = re.sub(" +", " ", (tmp_path / "out" / "languages.md").read_text(encoding="utf-8"))

@@ -133,7 +133,7 @@ def test_files_without_text_are_counted(tmp_path: Path) -> None:
     assert skipped(tmp_path) == {"damaged": 6, "encrypted": 1, "empty": 1}
 
 
-@pytest.mark.parametrize("name", ["a.docx", "a.odt", "a.epub", "a.pptx", "a.xlsx"])
+@pytest.mark.parametrize("name", ["a.docx", "a.odt", "a.epub", "a.pptx"])
 def test_zip_bombs_are_not_unpacked(tmp_path: Path, name: str) -> None:
     with zipfile.ZipFile(tmp_path / name, "w", zipfile.ZIP_DEFLATED) as bomb, bomb.open("x", "w") as stream:
         for _ in range(30):
