@@ -25,7 +25,7 @@ from simlte_st.models.vectors import unit_rows
 from simlte_st.progress import TextBar
 from simlte_st.reading.document import Document, content_id, peek
 from simlte_st.reading.documents import DocumentReader, ReadReport
-from simlte_st.search.encoder import Encoder, IndexSettings, document_batches
+from simlte_st.search.encoder import Encoder, IndexSettings, document_batches, in_context
 from simlte_st.search.schema import MAX_COLUMNS, Metadata, own_schema
 from simlte_st.search.store import PUNKT_FILE, Store, text_hash
 from simlte_st.search.words import count_index_words
@@ -145,8 +145,8 @@ class IndexWriter:
         """Add the documents and return the report."""
         store, reader, report = self.store, self.reader, self.report
         folder = store.folder / VECTORS_FOLDER
-        if several_devices(self.device):
-            self.stream, encoder = _with_stable_ids(reader), self.get_encoder()  # restart: the source is read twice
+        if several_devices(self.device) and not (encoder := self.get_encoder()).is_static:
+            self.stream = _with_stable_ids(reader)  # restart: the source is read twice
             missing_texts = TextParts(reader, folder, encoder, self.segmenter)
             make_parts(missing_texts, PartEncoder(encoder.model, self.batch_size), self.device, self.progress)
         ids = set[str]()
@@ -211,8 +211,10 @@ class IndexWriter:
         for (document, values), terms in zip(changed, all_terms, strict=True):
             passages = self.get_encoder().passages(document, self.segmenter) if self.segmenter else []
             rows.append({**values, "part": 0, "searched": not passages, "text": document.text, "terms": terms})
+            context = text_hash(document.text) if passages and self.get_encoder().is_static else ""
             for part, passage in enumerate(passages, start=1):
-                rows.append({**values, "part": part, "hash": text_hash(passage), "searched": True, "passage": passage})
+                digest = text_hash(context + passage)  # with the document that its vector depends on
+                rows.append({**values, "part": part, "hash": digest, "searched": True, "passage": passage})
         self.store.merge(self._table(rows, vectors, bar))
 
     def _extract_terms(self, texts: Sequence[str]) -> list[str]:
@@ -238,8 +240,13 @@ class IndexWriter:
             with bar.reading([*missing.values()], None if encoder.quick else encoder.model):
                 encoded = encoder.encode([*missing.values()], self.batch_size)
             vectors |= zip(missing, zip(*encoded, strict=True), strict=True)
-        for row in rows:
+        document: ArrayLike = ()
+        for row in rows:  # a document precedes its passages
             vector, row["tokens"] = vectors[row["hash"]]
+            if row["part"] == 0:
+                document = vector
+            elif row["hash"] in missing and self.get_encoder().is_static:
+                vector = in_context(np.asarray(vector)[None], document)[0]
             row["vector"] = np.asarray(vector, dtype=np.float32)
         types = {field.name: field.type for field in own_schema(self.settings["dimension"])} | self.metadata.types
         return pa.Table.from_pylist(rows, pa.schema(types))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from simlte_st.errors import ConfigurationError, ModelError, StoreError
 from simlte_st.extras import check_installed
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 4
+FORMAT = 5
 """Version of the index format on disk."""
 
 _IDENTITY = ("weights", "modules", "tokenizer", "max_seq_length", "prompts", "default_prompt")
@@ -47,6 +47,14 @@ STATIC_BATCHES = 8
 
 _BATCH_CHARACTERS = 4_000_000
 
+BEGINNING, BEGINNING_WEIGHT = 400, 0.5
+"""Characters of a long text whose vector a static model adds to the text's, and its weight.
+
+A document's beginning usually says what the document is about. On eight sets of titles, claims, tweets and citations,
+this raises the mean MRR of ``simlte-static`` from .601 to .624 (vectors) and from .738 to .745 (hybrid), and that of
+models trained on the documents from .633 to .646 and from .715 to .719. Weights of .3 to .7 and beginnings of 30 to
+100 words are within .003 of this.
+"""
 
 _DESCRIPTION = {"files", "truncation"}
 """Settings with which a run without new texts need not load the model; an index of an earlier version lacks them."""
@@ -143,9 +151,19 @@ class Encoder:
         return self.encode(texts, batch_size).vectors
 
     def encode(self, texts: Sequence[str], batch_size: int = 32) -> Encoded:
-        """Return the vectors and token counts of documents, passages or sentences."""
+        """Return the vectors and token counts of documents, passages or sentences.
+
+        A static model's vectors of long texts include the beginning: see :data:`BEGINNING`.
+        """
         if not texts:
             return Encoded(np.zeros((0, self.dimension), dtype=np.float32), [])
+        vectors, tokens = self._encode(texts, batch_size)
+        if self.is_static and (rows := [row for row, text in enumerate(texts) if len(text) > BEGINNING]):
+            beginnings = self._encode([texts[row][:BEGINNING] for row in rows], batch_size).vectors
+            vectors[rows] = unit_rows(vectors[rows] + BEGINNING_WEIGHT * beginnings)
+        return Encoded(vectors, tokens)
+
+    def _encode(self, texts: Sequence[str], batch_size: int) -> Encoded:
         if self.quick:
             encoded = self.quick.encode(texts, document_prompt(self.quick))
         else:
@@ -165,6 +183,15 @@ def _read_token_vectors(model: str | os.PathLike[str], settings: IndexSettings |
     folder = local_folder(model) or (cached_folder(os.fspath(model)) if settings else None)
     vectors = TokenVectors.load(Path(folder)) if folder else None
     return None if vectors and settings and not vectors.identity().items() <= settings.items() else vectors
+
+
+def in_context(passages: ArrayLike, document: ArrayLike) -> NDArray[np.float32]:
+    """Add the vector of a document, ``[dimension]``, to those of its passages, ``[n, dimension]``, for a static model.
+
+    A passage alone does not say what its document is about. On eight sets, this raises the mean MRR of passages from
+    .599 to .640 (vectors) and from .725 to .741 (hybrid).
+    """
+    return unit_rows(np.asarray(passages) + np.asarray(document)).astype(np.float32)
 
 
 def files_digest(model: ModelSource) -> str | None:

@@ -19,7 +19,7 @@ from simlte_st.files import valid_unicode
 from simlte_st.models.vectors import unit_mean
 from simlte_st.reading.document import Document, document_title, title_column, to_name
 from simlte_st.reading.documents import list_documents
-from simlte_st.search.encoder import Encoder
+from simlte_st.search.encoder import Encoder, in_context
 from simlte_st.search.hits import Criteria, Hit, Match, Query, RememberedVectors, find_matches, shorten, z_scores
 from simlte_st.search.passages import PassageFinder
 from simlte_st.search.rerank import LINKED_HITS, Reranker, hits_to_read
@@ -127,12 +127,14 @@ class Searcher:
         stored: dict[str, list[ArrayLike]] = {doc_id: [] for doc_id in ids if doc_id}
         for row in self.store.find_rows("id", list(stored), ["id", "vector"], "searched").to_pylist():
             stored[row["id"]].append(row["vector"])
-        encoded: Iterator[Sequence[ArrayLike]] = iter(())
+        encoded: Iterator[ArrayLike] = iter(())
         if new := [document for document, doc_id in zip(documents, ids, strict=True) if not doc_id]:
             encoder, segmenter = self.get_encoder(), self.segmenter() if self.parts else None
             passages = [encoder.passages(document, segmenter) or [document.text] for document in new]
             vectors = iter(encoder.documents([*chain(*passages)]))
-            encoded = ([*islice(vectors, len(texts))] for texts in passages)
+            encoded = (np.stack([*islice(vectors, len(texts))]) for texts in passages)
+            if encoder.is_static:
+                encoded = map(in_context, encoded, encoder.documents([document.text for document in new]))
         rows = (stored[doc_id] if doc_id else next(encoded) for doc_id in ids)
         return [unit_mean(np.array(vectors, np.float32)) for vectors in rows]
 

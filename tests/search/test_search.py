@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
@@ -7,7 +9,7 @@ from sentence_transformers import SentenceTransformer
 from simlte_st.data import Document
 from simlte_st.errors import ConfigurationError, DataError
 from simlte_st.search import Index
-from simlte_st.search.hits import ENCODER_VECTORS, fused_scores, shorten
+from simlte_st.search.hits import STATIC_VECTORS, VECTORS, fused_scores, shorten
 from simlte_st.search.passages import PASSAGE
 from simlte_st.search.words import MAX_QUERY_WORDS, WordCounts
 from simlte_st.words.sentences import segment_document
@@ -43,7 +45,7 @@ def test_hybrid_search_adds_standardised_scores(index: Index, corpus: list[Docum
     dense, text = ({hit.id: hit.score for hit in index.search(query, mode=mode)} for mode in ("dense", "text"))  # type: ignore[arg-type]
     assert len(dense) == 10
     cosines, words = np.array([*dense.values()]), np.array([text.get(name, 0.0) for name in dense])
-    scores = (words - words.mean()) / words.std() + ENCODER_VECTORS * (cosines - cosines.mean()) / cosines.std()
+    scores = (words - words.mean()) / words.std() + VECTORS * (cosines - cosines.mean()) / cosines.std()
     hits = index.search(query)
     assert {hit.id: pytest.approx(hit.score, abs=1e-4) for hit in hits} == dict(zip(dense, scores, strict=True))
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
@@ -53,17 +55,30 @@ def test_hybrid_search_adds_standardised_scores(index: Index, corpus: list[Docum
     assert index.search(query, top_k=2) == hits[:2]
 
 
+def test_static_vectors_weigh_less_for_a_text_than_for_a_document(
+    static_model: SentenceTransformer, corpus: list[Document], tmp_path: Path
+) -> None:
+    index = Index.create(tmp_path / "index", static_model)
+    index.add(corpus)
+    for hits, weight in ((index.search(corpus[6].text), STATIC_VECTORS), (index.link("d6"), VECTORS)):
+        assert len(hits) >= 9
+        cosines, words = (np.array([getattr(hit, name) or 0.0 for hit in hits]) for name in ("cosine", "bm25"))
+        vectors, scores = cosines - cosines.mean(), np.array([hit.score for hit in hits])
+        design = np.stack([words - words.mean(), vectors / vectors.std()])
+        assert np.linalg.lstsq(design.T, scores - scores.mean(), rcond=None)[0][1] == pytest.approx(weight, abs=0.01)
+
+
 def test_fused_scores_with_one_side_or_equal_scores() -> None:
-    assert fused_scores({"a": 0.5, "b": 0.5 + 1e-8}, {"a": 2.0, "b": 1.0})["a"] > 0
-    assert fused_scores({"a": 0.9}, {"a": 3.0}) == {"a": 0}
-    assert fused_scores({}, {}) == {}
+    assert fused_scores({"a": 0.5, "b": 0.5 + 1e-8}, {"a": 2.0, "b": 1.0}, 1)["a"] > 0
+    assert fused_scores({"a": 0.9}, {"a": 3.0}, 1) == {"a": 0}
+    assert fused_scores({}, {}, 1) == {}
 
 
 @pytest.mark.parametrize("size", [5, 100, 1000])
 def test_unique_word_outweighs_all_vectors(size: int) -> None:
     cosines = {str(number): 1 - number / size for number in range(size)}
     words = {f"{size - 1}": 2.0, **{str(number): 1.0 for number in range(min(size, 100) - 1)}}
-    scores = fused_scores(cosines, words)
+    scores = fused_scores(cosines, words, STATIC_VECTORS)
     assert max(scores, key=scores.__getitem__) == f"{size - 1}"
 
 

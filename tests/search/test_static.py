@@ -12,6 +12,7 @@ from support import make_document, make_static_model
 from simlte_st.data import Document
 from simlte_st.models.limits import text_lengths
 from simlte_st.search import Index
+from simlte_st.search.encoder import BEGINNING, BEGINNING_WEIGHT
 
 UNKNOWN = "\u16a0\u16a1 \u16a2"
 CORPUS = [
@@ -36,6 +37,34 @@ def test_documents_are_indexed_whole(static_model: SentenceTransformer, tmp_path
     rows = static_index.table()
     texts = [document.text for document in sorted(CORPUS, key=lambda document: document.id)]
     assert rows["tokens"].to_pylist() == text_lengths(make_static_model(), texts)
+
+
+def test_vectors_include_beginnings_and_documents(static_path: Path, tmp_path: Path) -> None:
+    def unit(vectors: np.ndarray) -> np.ndarray:
+        return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+
+    model = SentenceTransformer(str(static_path), device="cpu")
+    for name, source in (("torch", model), ("numpy", static_path)):
+        index = Index.create(tmp_path / name, source, parts=True)  # type: ignore[arg-type]
+        index.add(CORPUS[:8], device=["cpu", "cpu"])
+        rows = index._store.rows("part > -1", ["id", "part", "text", "passage", "vector"]).to_pylist()
+        documents = {row["id"]: np.array(row["vector"]) for row in rows if row["part"] == 0}
+        for row in rows:
+            text = row["passage"] or row["text"]
+            whole, beginning = model.encode([text, text[:BEGINNING]])
+            expected = unit(unit(whole) + BEGINNING_WEIGHT * unit(beginning))
+            if row["part"]:
+                expected = unit(expected + documents[row["id"]])
+            np.testing.assert_allclose(row["vector"], expected, atol=1e-5)
+        assert len(rows) > len(documents) == 8
+        text = CORPUS[3].text + " Ba bun."  # a new query document is encoded as if it were in the index
+        new = Index.create(tmp_path / f"{name} again", source, parts=True)  # type: ignore[arg-type]
+        new.add([*CORPUS[:8], Document("new", text)])
+        assert [hit.cosine for hit in index.link(text)] == pytest.approx(
+            [hit.cosine for hit in new.link("new")], abs=1e-5
+        )
+        report = new.add([Document("new", text, metadata={"year": 2020})])
+        assert (report.replaced, report.encoded) == (1, 0)
 
 
 def test_zero_vectors_are_not_hits(static_index: Index) -> None:
