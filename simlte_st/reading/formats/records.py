@@ -1,4 +1,4 @@
-"""Read CSV, TSV, JSON, JSON lines, workbooks and iterables of records, and convert Slack's markup to plain text."""
+"""Read CSV, TSV, JSON, JSON lines, workbooks and iterables of records."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import contextlib
 import csv
 import itertools
 import json
-import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -37,7 +36,6 @@ STRAY_QUOTES = "quotation marks kept, because they enclose no cell"
 
 _ADVICE = "Make it an array of objects or strings, or JSON lines (.jsonl, one object per line)."
 _MAX_NAME = 200  # characters; a longer cell is a text rather than the name of a column
-_LINK = re.compile(r"<([@#!]?)([^<>|]+)\|?([^<>]*)>")  # in Slack's markup
 
 
 def _layout(path: Path, reading: Reading) -> tuple[str, int]:
@@ -174,7 +172,7 @@ def _objects(path: Path, reading: Reading) -> Iterator[RawRow | Skip]:
             yield Skip(where, "malformed JSON", getattr(error, "msg", str(error)).removesuffix(" at"))
             continue
         if isinstance(values, dict):
-            yield RawRow(where, str(line.number - 1), _strip_slack_markup(values))
+            yield RawRow(where, str(line.number - 1), values)
         else:
             yield Skip(where, "not an object", f"a JSON {type(values).__name__}")
 
@@ -214,7 +212,7 @@ def item_rows(items: Iterable[object], name: str, reading: Reading) -> Iterator[
             reading.refuse_columns(f"{where} of {name} is a bare string, which")
             yield Row(where, None, item)
         elif isinstance(item, Mapping):
-            yield RawRow(where, str(index), _strip_slack_markup(item))
+            yield RawRow(where, str(index), item)
         else:
             yield Skip(where, NOT_A_STRING, f"{type(item).__name__} instead of a string or a mapping")
 
@@ -225,25 +223,6 @@ def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(values) < len(pairs):
         values = dict(zip(unique_names([name for name, _ in pairs]), [value for _, value in pairs], strict=True))
     return values
-
-
-def _strip_slack_markup(row: Mapping[str, object]) -> Mapping[str, object]:
-    """Return a row, without markup if it is a Slack message.
-
-    Links are replaced by their labels; user and channel ids without a label are removed.
-    """
-    text = row.get("text")
-    if row.get("type") != "message" or "ts" not in row or not isinstance(text, str):
-        return row
-    text = _LINK.sub(_link_label, text).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
-    return {**row, "text": text}
-
-
-def _link_label(match: re.Match[str]) -> str:
-    sign, target, label = match.groups()
-    if sign in ("@", "#"):
-        return sign + label if label else ""
-    return label or {"": target, "!": "" if "^" in target else f"@{target}"}[sign]
 
 
 def open_workbook(path: Path, reading: Reading) -> Iterator[Event]:
