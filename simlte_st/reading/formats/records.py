@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import functools
 import itertools
 import json
 import warnings
@@ -245,12 +246,13 @@ def open_workbook(path: Path, reading: Reading) -> Iterator[Event]:
             parts = dict(links.values())
             pop_part = archive.NameToInfo.pop  # a part is read once, as in parse_part
             name = parts.get("sharedStrings")
-            strings = [unescape(text) for text in read_string_table(archive.open(pop_part(name)))] if name else []
+            texts = read_string_table(archive.open(pop_part(name))) if name else []
+            strings = [unescape(text).strip() for text in texts]
             styles = parse_part(archive, parts["styles"]) if "styles" in parts else book  # which has no formats
-            codes = {int(node.get("numFmtId")): node.get("formatCode", "") for node in styles.iter("{*}numFmt")}
+            codes = {int(node.get("numFmtId")): node.get("formatCode", "")[:255] for node in styles.iter("{*}numFmt")}
             ids = [int(node.get("numFmtId", 0)) for node in styles.iterfind("{*}cellXfs/{*}xf")]
             formats = [codes.get(number, BUILTIN_FORMATS.get(number, "")) for number in ids]
-            tests = (is_date_format, is_timedelta_format, lambda code: "%" in code)
+            tests = map(functools.cache, (is_date_format, is_timedelta_format, lambda code: "%" in code))
             dates, spans, percents = ({n for n, code in enumerate(formats) if test(code)} for test in tests)
             epoch = MAC_EPOCH if {"1", "true"} & {*book.xpath("//@date1904")} else WINDOWS_EPOCH
             for node in book.iter("{*}sheet"):
@@ -272,8 +274,8 @@ def open_workbook(path: Path, reading: Reading) -> Iterator[Event]:
 
 def _read_sheet(rows: Iterable[Any], percents: set[int], title: str, name: str, reading: Reading) -> Iterator[Event]:
     """Read a sheet as a table if its first row is a header: only text, and as wide as most of the other rows."""
-    filled = ((number, cells) for number, row in rows if (cells := _show_cells(row, percents)))
-    first = list(itertools.islice(filled, LOOK_AHEAD))
+    shown = _show_rows(rows, percents, reading)
+    first = list(itertools.islice(shown, LOOK_AHEAD))
     head, *others = [cells for _, cells in first] or [{}]
     is_header = all(len(cell) <= _MAX_NAME and not isinstance(cell, UntypedText) for cell in head.values())
     if is_header and 2 * sum(cells.keys() <= head.keys() for cells in others) > len(others):
@@ -283,27 +285,28 @@ def _read_sheet(rows: Iterable[Any], percents: set[int], title: str, name: str, 
             values = {name: cells.get(column, UntypedText()) for column, name in names.items()}
             return RawRow(f"{title}, row {number:,}", f"{title}:{number}", values)
 
-        table = itertools.starmap(name_cells, itertools.chain(first[1:], filled))
+        table = itertools.starmap(name_cells, itertools.chain(first[1:], shown))
         yield from read_table(mappings_table(name, table, lambda cell: not isinstance(cell, UntypedText)), reading)
         return
     reading.refuse_columns(f"{name} has no header, so it")
-    lines, size = list[str](), 0
-    for _, cells in itertools.chain(first, filled):
-        lines.append("\t".join(cells.values()))
-        size += len(lines[-1])
-        reading.check_size(size)
-    yield Row(title, title, tidy_lines("\n".join(lines)), metadata={} if reading.metadata else None)
+    text = "\n".join("\t".join(cells.values()) for _, cells in itertools.chain(first, shown))
+    yield Row(title, title, tidy_lines(text), metadata={} if reading.metadata else None)
 
 
-def _show_cells(row: Iterable[Mapping[str, Any]], percents: set[int]) -> dict[int, str]:
-    """Return the texts in a row, and shown numbers, dates and booleans as untyped text, by column."""
-    cells = {
-        cell["column"]: _show(cell["value"], cell["style_id"] in percents) for cell in row if cell["data_type"] != "e"
-    }
-    return {column: text for column, text in cells.items() if text}
+def _show_rows(rows: Iterable[Any], percents: set[int], reading: Reading) -> Iterator[tuple[int, dict[int, str]]]:
+    """Yield the number of each row that is not empty, and its texts by column; errors count as empty."""
+    size = 0
+    for number, row in rows:
+        valid = [cell for cell in row if cell["data_type"] != "e"]
+        texts = {cell["column"]: _show(cell["value"], cell["style_id"] in percents) for cell in valid}
+        size += sum(map(len, texts.values()))
+        reading.check_size(size)  # because the cells of a crafted file may repeat a long text
+        if any(texts.values()):
+            yield number, {column: text for column, text in texts.items() if text}
 
 
 def _show(value: Any, is_percent: bool) -> str:
+    """Return a text, or a number, date or boolean as untyped text."""
     if value is None or isinstance(value, str):
         return (value or "").strip()
     if isinstance(value, (int, float)) and is_percent:

@@ -292,6 +292,9 @@ def test_sheets_without_a_named_column_are_counted() -> None:
 
 RELATIONS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 REPEATED = f"<w xmlns='{SHEET}' xmlns:r='{RELATIONS}'><sheets>" + "<sheet name='a' r:id='rId2'/>" * 1_000
+LONG_ROW = f"<w xmlns='{SHEET}'><sheetData><row>" + "<c t='s'><v>0</v></c>" * 100_000 + "</row></sheetData></w>"
+LONG = f"<s xmlns='{SHEET}'><si><t>{'a ' * 1_000_000}</t></si></s>"
+FORMATS = f"<s xmlns='{SHEET}'><numFmt numFmtId='200' formatCode='{'[' * 1_000_000}'/></s>"
 ENTITIES = f"<!DOCTYPE s [<!ENTITY l0 'lol'>{LAUGHS}]><s xmlns='{SHEET}'><si><t>&l9;</t></si></s>"
 
 
@@ -299,6 +302,8 @@ ENTITIES = f"<!DOCTYPE s [<!ENTITY l0 'lol'>{LAUGHS}]><s xmlns='{SHEET}'><si><t>
     ("parts", "reasons"),
     [
         ({"workbook": f"{REPEATED}</sheets></w>"}, {"damaged": 999}),
+        ({"sharedStrings": LONG, "worksheets/sheet2": LONG_ROW}, {"damaged": 1, "hidden sheet": 1, "too long": 1}),
+        ({"styles": FORMATS, "worksheets/sheet2": ""}, {"hidden sheet": 1, "damaged": 1}),
         ({"sharedStrings": ENTITIES}, {"damaged": 1}),
         ({"sharedStrings": ""}, {"damaged": 1}),
         ({"workbook": ""}, {"damaged": 1}),
