@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from simlte_st.reading.formats.mail import read_mail
 from simlte_st.reading.rows import BadTextError, Reading
+from simlte_st.reading.text_files import tidy_lines
 
 Patterns = Iterable[Sequence[str]]
 Pairs = Iterator[tuple[str, str]]
@@ -26,6 +27,11 @@ SEED = 0
 
 ARXIV_PAPERS = 900
 """Papers per category of arXiv."""
+
+_SIGNATURES = ("--", "-- ")
+_ORIGINAL = re.compile(r"-{3,}[^-].*-{3,}|_{20,}")  # above the original e-mail in replies from Outlook and others
+_ORIGINAL_HEADER = re.compile(r"[^\s:>][^:]{0,20}: ")  # in any language
+_INTRODUCTION = 3  # maximum number of lines that introduce a quote
 
 
 def make_generator(name: str = "") -> random.Random:
@@ -97,9 +103,38 @@ def read_wordnet(path: str, data: bytes) -> Pairs:
 def read_message(path: str, data: bytes) -> Pairs:
     """Read an e-mail without quotes, unless it is damaged; its title is the subject without prefixes."""
     with suppress(BadTextError):
-        mail = read_mail(data, Reading(drop_quotes=True))
-        subject = mail.columns["subject"] or ""
-        yield re.sub(r"(?i)^((re|fwd?):\s*)+|\[[^\]]*\]", "", subject), mail.text.removeprefix(subject)
+        mail = read_mail(data, Reading())
+        subject = str(mail.columns["subject"] or "")
+        yield re.sub(r"(?i)^((re|fwd?):\s*)+|\[[^\]]*\]", "", subject), without_quotes(mail.text.removeprefix(subject))
+
+
+def without_quotes(text: str) -> str:
+    """Return the text of an e-mail without quotes, their introductory lines and the signature."""
+    message: list[str] = []
+    lines, in_quote = text.split("\n"), False
+    for index, line in enumerate(lines):
+        headers = sum(_ORIGINAL_HEADER.match(header.strip()) is not None for header in lines[index + 1 : index + 5])
+        if line in _SIGNATURES or (headers > 1 and _ORIGINAL.fullmatch(line.strip())):
+            break
+        if not line.lstrip().startswith(">"):
+            message.append(line)
+        elif not in_quote:
+            _remove_introduction(message)
+        in_quote = line.lstrip().startswith(">")
+    return tidy_lines("\n".join(message)) if len(message) < len(lines) else text
+
+
+def _remove_introduction(lines: list[str]) -> None:
+    """Remove the lines that introduce a quote and end in a colon, such as "On Monday A wrote:"."""
+    end = len(lines)
+    while end and not lines[end - 1].strip():
+        end -= 1
+    if end and lines[end - 1].rstrip().endswith(":"):
+        start = end - 1
+        while start and lines[start - 1].strip() and end - start <= _INTRODUCTION:
+            start -= 1
+        del lines[start if end - start <= _INTRODUCTION else end - 1 :]
+        lines.append("")
 
 
 def read_docstrings(path: str, data: bytes) -> Pairs:

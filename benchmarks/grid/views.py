@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
 from simlte_st.data import SegmentedDocument, View
-from simlte_st.views.views import ViewSpans, choose_window, has_two_words, sentence_words, spans_of_words, view_rng
+from simlte_st.views.views import Span, ViewSpans, choose_window, has_two_words, view_rng
+
+
+def sentence_words(document: SegmentedDocument, sentences: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the words of sentences in order, as pairs ``(sentence, word)``."""
+    return [(sentence, word) for sentence in sentences for word in range(document.words(sentence))]
+
+
+def spans_of_words(words: Sequence[tuple[int, int]]) -> list[Span]:
+    """Merge words into spans; adjacent words of a sentence form one span."""
+    spans: list[Span] = []
+    for sentence, word in words:
+        if spans and spans[-1].sentence == sentence and spans[-1].stop == word:
+            spans[-1] = Span(sentence, spans[-1].start, word + 1)
+        else:
+            spans.append(Span(sentence, word, word + 1))
+    return spans
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from simlte_st.reading.document import Column, Document, collect_columns, docume
 from simlte_st.reading.documents import DocumentReader, ReadReport
 from simlte_st.search import Index
 from simlte_st.search.encoder import Encoder, is_index
-from simlte_st.words.sentences import make_segmenter, segment_documents
+from simlte_st.words.sentences import PunktSegmenter, segment_documents
 
 TABLE_COLUMNS = ("id", "x", "y", "topic", "topic_name", "copy_group", "text")
 """Columns of the table; source columns with one of these names get ``_`` appended."""
@@ -116,7 +116,7 @@ class HalfVectors:
 
 def encode_halves(
     corpus: EncodedCorpus, encoder: Encoder, max_documents: int, *,
-    language: str | None = None, batch_size: int = 32, seed: int = 0, progress: bool = True,
+    batch_size: int = 32, seed: int = 0, progress: bool = True,
 ) -> HalfVectors:  # fmt: skip
     """Split up to ``max_documents`` documents into two random halves and return their vectors.
 
@@ -131,7 +131,7 @@ def encode_halves(
         if 2 * len(passages_by_row) > len(rows):
             return _split_passages(passages_by_row, seed)
     sample = [replace(corpus.documents[row], id=str(row)) for row in rows]
-    segmenter = make_segmenter("punkt", lambda: (document.text for document in sample), language)
+    segmenter = PunktSegmenter.learn(document.text for document in sample)
     pairs = draw_halves(segment_documents(sample, segmenter), encoder.budget, seed)
     first = _encode(encoder, [pair.anchor for pair in pairs], "Encoding first halves", batch_size, progress)
     second = _encode(encoder, [pair.positive for pair in pairs], "Encoding second halves", batch_size, progress)

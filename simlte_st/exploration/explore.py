@@ -143,7 +143,7 @@ def explore(
 
     options: dict[str, Any] = {"batch_size": batch_size, "progress": progress}
     corpus, encoder = open_corpus(model, reader, index_model, title=title, device=device, **options)
-    halves = encode_halves(corpus, encoder, MAX_HALVES, language=language, seed=seed, **options)
+    halves = encode_halves(corpus, encoder, MAX_HALVES, seed=seed, **options)
     neighbours, cosines = nearest_documents(corpus.vectors, progress=progress)
     clusters = find_topics(corpus.vectors, halves, topics, neighbours, seed=seed, progress=progress)
     exploration = Exploration(

@@ -44,7 +44,7 @@ def read_documents(
 def read_documents(
     source: DocumentSource, *, text_column: str | None = None, id_column: str | None = None,
     label_column: str | None = None, encoding: str = "utf-8", limit: int | None = None, mails: bool = False,
-    drop_quotes: bool = False, html: bool = False, metadata: bool = False, max_characters: int = 20_000_000,
+    html: bool = False, metadata: bool = False, max_characters: int = 20_000_000,
     stream: Literal[False] = False,
 ) -> DocumentReader: ...  # fmt: skip
 @check_arguments
@@ -57,7 +57,6 @@ def read_documents(
     encoding: str = "utf-8",
     limit: Count | None = None,
     mails: bool = False,
-    drop_quotes: bool = False,
     html: bool = False,
     metadata: bool = False,
     max_characters: Count = 20_000_000,
@@ -76,10 +75,10 @@ def read_documents(
             ``hub:`` names, read in order. A reader is returned unchanged. :data:`simlte_st.reading.formats.FORMATS`
             lists the file formats. Text, Markdown, e-mails, notebooks, HTML, XML, PDF, DOCX, PPTX, ODT, RTF and EPUB
             hold one document each. JSON (an array of objects or strings, or JSON lines), CSV, TSV and mailboxes,
-            optionally compressed with gzip or Zstandard, and parquet are tables. HTML, XML, PDF, DOCX, PPTX, ODT, RTF
-            and EPUB need the "documents" extra; without it, such files in a folder are skipped and counted. With
-            several sources, generated ids start with the source's name, and with parent folders if names repeat:
-            ``b.csv:17``, ``folder/a.txt``.
+            optionally compressed with gzip or Zstandard, parquet and each sheet of an XLSX workbook that has a header
+            are tables. HTML, XML, PDF, DOCX, PPTX, XLSX, ODT, RTF and EPUB need the "documents" extra; without it, such
+            files in a folder are skipped and counted. With several sources, generated ids start with the source's name,
+            and with parent folders if names repeat: ``b.csv:17``, ``folder/a.txt``.
         text_column: Column of text, or its path in a struct, such as ``article.body`` (default: text; otherwise the
             first of content, body, document, article, abstract, full_text, raw and message; otherwise the only column
             of strings, or the one with by far the longest). If two columns share a name, the second is ``NAME_2``.
@@ -93,7 +92,6 @@ def read_documents(
             encoding declared in an HTML file, takes precedence.
         limit: Maximum number of documents to read (default: all).
         mails: Parse as e-mails any texts, text files and files with an unknown suffix that begin with e-mail headers.
-        drop_quotes: Remove quoted text and signatures from e-mails.
         html: Convert texts with HTML tags, such as support tickets in a table, to the text that a browser would show.
         metadata: Keep the values of all other columns, including the label, as each document's metadata. Files have the
             columns folder and file, and Markdown files the title in their front matter; a folder such as ``year=2020``
@@ -116,7 +114,7 @@ def read_documents(
     """
     reading = Reading(
         text_column=text_column, id_column=id_column, label_column=label_column, encoding=encoding, limit=limit,
-        mails=mails, drop_quotes=drop_quotes, html=html, metadata=metadata, max_characters=max_characters,
+        mails=mails, html=html, metadata=metadata, max_characters=max_characters,
     )  # fmt: skip
     if isinstance(source, (DocumentReader, Shards)):
         if stream or reading != Reading():

@@ -53,7 +53,6 @@ class Reading:
     encoding: str = "utf-8"
     limit: Count | None = None
     mails: bool = False
-    drop_quotes: bool = False
     html: bool = False
     metadata: bool = False
     max_characters: Count = 20_000_000

@@ -141,8 +141,10 @@ def _open_place(source: str | os.PathLike[str], reading: Reading) -> Source:
         raise DataError(f"{path} is a pipe or a device, not a file: write its contents to a file first.")
     size = functools.partial(file_format.count_rows, path)
 
-    def open_table() -> tables.Table:
-        return replace(file_format.open(path, reading), name=name, folders=tables.folder_columns(path))
+    def open_table() -> tables.Table | Iterator[Event]:
+        table = file_format.open(path, reading)
+        folders = tables.folder_columns(path)
+        return replace(table, name=name, folders=folders) if isinstance(table, tables.Table) else table
 
     return Source(name, open_table, reading, size, prefix=f"{path.name}:", places=(path,))
 

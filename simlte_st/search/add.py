@@ -130,7 +130,7 @@ class IndexWriter:
             if not (encoder.quick or settings["parts"]):
                 warn_of_truncation(encoder.model, texts, REMEDY)
             (store.folder / PUNKT_FILE).unlink(missing_ok=True)
-        self.segmenter = store.segmenter(settings["language"], texts) if settings["parts"] else None
+        self.segmenter = store.segmenter(texts) if settings["parts"] else None
         self.metadata = Metadata(store.metadata(), self.columns)
         self.metadata.check_names(first)
         self.report = IndexReport(self.reader.report, Truncation(**settings["truncation"]))

@@ -50,7 +50,7 @@ class Searcher:
         self.reranker: Reranker | None = None
         self._sentence_vectors = RememberedVectors(lambda sentences: get_encoder().documents(sentences))
         # Snapshots share both caches.
-        self.segmenter = cache(lambda: store.segmenter(languages[0] if len(languages) == 1 else None))
+        self.segmenter = cache(store.segmenter)
         # A search and the list of unknown words need the same terms.
         self._top_words = lru_cache(maxsize=1)(lambda text: self._counts.top_words(text, languages))
 

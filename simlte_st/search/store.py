@@ -27,7 +27,7 @@ from simlte_st.extras import require
 from simlte_st.files import read_json, refuse_full_disk, write_json
 from simlte_st.reading.document import Document, peek, to_nfc
 from simlte_st.search.schema import MAX_EXACT, OWN_COLUMNS, explain_filter_error, first_line, own_schema, typed_literals
-from simlte_st.words.sentences import PunktSegmenter, make_segmenter
+from simlte_st.words.sentences import PunktSegmenter
 
 T = TypeVar("T")
 
@@ -125,7 +125,7 @@ class Store:
             store._table.checkout(store._table.version)
         return store
 
-    def segmenter(self, language: str | None = None, texts: Sequence[str] = ()) -> PunktSegmenter:
+    def segmenter(self, texts: Sequence[str] = ()) -> PunktSegmenter:
         """Return the sentence segmenter; the first call trains it on texts (default: a sample of the index)."""
         if (self.folder / PUNKT_FILE).exists():
             return read_index_file(self.folder, PUNKT_FILE, PunktSegmenter.from_dict)
@@ -133,8 +133,7 @@ class Store:
             ids = np.random.default_rng(0).permutation(self.ids()).tolist()
             tables = (self.table(["text"], ids[start : start + _FEW]) for start in range(0, len(ids), _FEW))
             texts, _ = peek((text for table in tables for text in table["text"].to_pylist()), len)
-        segmenter = make_segmenter("punkt", lambda: texts, language) if texts else PunktSegmenter()
-        assert isinstance(segmenter, PunktSegmenter)
+        segmenter = PunktSegmenter.learn(texts)
         with suppress(PermissionError):  # readers may lack write permission
             write_json(self.folder / PUNKT_FILE, segmenter.to_dict())
         return segmenter

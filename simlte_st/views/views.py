@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -143,22 +144,6 @@ def whole_sentences(sentences: Sequence[int]) -> list[Span]:
     return [Span(sentence) for sentence in sentences]
 
 
-def sentence_words(document: SegmentedDocument, sentences: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the words of sentences in order, as pairs ``(sentence, word)``."""
-    return [(sentence, word) for sentence in sentences for word in range(document.words(sentence))]
-
-
-def spans_of_words(words: Sequence[tuple[int, int]]) -> list[Span]:
-    """Merge words into spans; adjacent words of a sentence form one span."""
-    spans: list[Span] = []
-    for sentence, word in words:
-        if spans and spans[-1].sentence == sentence and spans[-1].stop == word:
-            spans[-1] = Span(sentence, spans[-1].start, word + 1)
-        else:
-            spans.append(Span(sentence, word, word + 1))
-    return spans
-
-
 def has_two_words(document: SegmentedDocument) -> bool:
     """Return whether a document has at least two words, enough for two different views."""
     return len(document.tokens) > 1 or (len(document.tokens) == 1 and document.words(0) > 1)
@@ -270,15 +255,17 @@ class Crop:
 
     def draw(self, document: SegmentedDocument, budget: int | None, rng: Random) -> ViewSpans:
         """Draw two independent crops. See :meth:`View.draw`."""
-        words = sentence_words(document, range(len(document.tokens)))
+        ends = list(itertools.accumulate(map(document.words, range(len(document.tokens)))))
         # In words, estimated from the tokens per word of this document.
-        longest = len(words) if budget is None else budget * len(words) // max(1, sum(document.tokens))
-        crops = []
-        for _ in range(2):
-            length = max(1, min(longest, round(len(words) * rng.uniform(self.least, self.most))))
-            start = rng.randint(0, len(words) - length)
-            crops.append(spans_of_words(words[start : start + length]))
-        return crops[0], crops[1]
+        longest = ends[-1] if budget is None else budget * ends[-1] // max(1, sum(document.tokens))
+        crops: ViewSpans = ([], [])
+        for crop in crops:
+            length = max(1, min(longest, round(ends[-1] * rng.uniform(self.least, self.most))))
+            start = rng.randint(0, ends[-1] - length)
+            for sentence, (begin, end) in enumerate(itertools.pairwise([0, *ends])):
+                if begin < start + length and start < end:
+                    crop.append(Span(sentence, max(start, begin) - begin, min(start + length, end) - begin))
+        return crops
 
 
 VIEWS: dict[str, type[View]] = {"docsplit": DocSplit, "identity": Identity, "crop": Crop}

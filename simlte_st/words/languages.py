@@ -20,9 +20,6 @@ _DATA = read_json(Path(__file__).with_suffix(".json"))
 STEMMERS: dict[str, str] = _DATA["stemmers"]
 """Snowball stemmers by ISO 639-1 code."""
 
-PUNKT: dict[str, str] = _DATA["punkt"]
-"""NLTK's names for the languages in ``punkt_tab``, by ISO 639-1 code."""
-
 _VARIETIES: dict[str, str] = _DATA["varieties"]  # maps the code of a variety to the language used for it
 _ENGLISH = frozenset(_DATA["english"])  # scikit-learn's stop words, copied because importing it takes a second
 _CONTENT: dict[str, list[str]] = _DATA["content"]  # content words that stopwordsiso lists as stop words

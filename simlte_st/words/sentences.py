@@ -14,7 +14,7 @@ import itertools
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from simlte_st.arguments import Count, check_arguments
@@ -57,11 +57,10 @@ _SEMICOLON = re.compile("(?<=；)")
 _HARD_WRAP = 120  # characters; a text without blank lines or longer lines is hard-wrapped: its lines are not paragraphs
 _PIECE = 20_000  # characters per call of the segmenter, which bounds the cost of pathological texts
 _MAX_LEARNED = 100_000  # characters that Punkt learns from per text, so that no document dominates
-_SAMPLE = 1_000  # texts used to detect the languages of a corpus
 
 
 class PunktSegmenter:
-    """NLTK's Punkt (Kiss & Strunk, 2006), with installed or learned parameters.
+    """NLTK's Punkt (Kiss & Strunk, 2006), with learned parameters.
 
     Args:
         parameters: Abbreviations, collocations, frequent sentence starters and the orthographic context of words.
@@ -83,21 +82,6 @@ class PunktSegmenter:
             logger.warning("Punkt timed out on a text starting with %r; splitting it by lines and length.", text[:40])
             return [text]
         return [text[start:stop].strip() for start, stop in itertools.pairwise([0, *starts[1:], len(text)])]
-
-    def of(self, text: str) -> PunktSegmenter:
-        """Return the segmenter for a document, given its whole text."""
-        return self
-
-    @classmethod
-    def installed(cls, language: str = "english") -> PunktSegmenter | None:
-        """Load NLTK's ``punkt_tab`` parameters for a language; return None if they are not installed."""
-        from nltk.data import find
-        from nltk.tokenize.punkt import load_punkt_params
-
-        try:
-            return cls(load_punkt_params(find(f"tokenizers/punkt_tab/{language}/")))
-        except (LookupError, FileNotFoundError):  # NLTK before 3.9.2 raises the latter for an incomplete folder
-            return None
 
     @classmethod
     def learn(cls, texts: Iterable[str], max_characters: int = SAMPLE_CHARACTERS) -> PunktSegmenter:
@@ -130,8 +114,6 @@ class PunktSegmenter:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> PunktSegmenter:
         """Create a segmenter from the output of :meth:`to_dict`."""
-        if "languages" in values:
-            return PunktOfLanguages({code: cls.from_dict(punkt) for code, punkt in values["languages"].items()})
         from nltk.tokenize.punkt import PunktParameters
 
         parameters = PunktParameters()
@@ -142,50 +124,13 @@ class PunktSegmenter:
         return cls(parameters)
 
 
-class PunktOfLanguages(PunktSegmenter):
-    """Punkt for several languages; each document is split with the parameters of its own language.
-
-    Args:
-        segmenters: Segmenters by ISO 639-1 code, most frequent language first.
-    """
-
-    def __init__(self, segmenters: Mapping[str, PunktSegmenter]) -> None:
-        from simlte_st.words.languages import LanguageFinder
-
-        super().__init__(next(iter(segmenters.values())).parameters)
-        self._segmenters = dict(segmenters)
-        self._find = LanguageFinder((), languages=list(segmenters))
-
-    def of(self, text: str) -> PunktSegmenter:
-        """Return the segmenter for the document's language, or for the most frequent one."""
-        return self._segmenters.get(self._find(text), next(iter(self._segmenters.values())))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return each language's parameters as JSON values, in order."""
-        return {"languages": {code: punkt.to_dict() for code, punkt in self._segmenters.items()}}
-
-
-def make_segmenter(
-    segmenter: str | Segmenter, sample: Callable[[], Iterable[str]], language: str | None = None
-) -> Segmenter:
-    """Create a segmenter by name; Punkt learns from the sample unless NLTK's parameters are installed.
-
-    Installed parameters are used for ``language`` (an ISO 639-1 code), or for the languages detected in the sample.
-    Languages without parameters in NLTK use the English ones.
-    """
+def make_segmenter(segmenter: str | Segmenter, sample: Callable[[], Iterable[str]]) -> Segmenter:
+    """Return a segmenter by name: Punkt, which learns from the sample, or a callable."""
     if callable(segmenter):
         return segmenter
     if segmenter != "punkt":
         raise ConfigurationError(f"Unknown segmenter {segmenter!r}: use 'punkt' or a callable.")
-    if (english := PunktSegmenter.installed()) is None:
-        return PunktSegmenter.learn(sample())
-    from simlte_st.words.languages import PUNKT, LanguageFinder
-
-    codes = [language] if language else LanguageFinder([*itertools.islice(sample(), _SAMPLE)]).languages
-    segmenters = dict.fromkeys(codes, english)
-    for code in {*codes}.intersection(PUNKT) - {"en"}:
-        segmenters[code] = PunktSegmenter.installed(PUNKT[code]) or english
-    return segmenters[codes[0]] if len({*segmenters.values()}) == 1 else PunktOfLanguages(segmenters)
+    return PunktSegmenter.learn(sample())
 
 
 def split_paragraphs(text: str) -> list[str]:
@@ -250,7 +195,7 @@ def segment_document(
 
     Args:
         document: The document.
-        segmenter: Splits each paragraph; Punkt for several languages uses the document's language.
+        segmenter: Splits each paragraph.
         count_tokens: Counts the tokens of each sentence.
         max_words: Maximum number of words in a sentence; longer ones are split.
 
@@ -261,8 +206,7 @@ def segment_document(
         DataError: The segmenter changed the text.
         ConfigurationError: ``max_words`` is less than 1.
     """
-    cut = segmenter.of(document.text) if isinstance(segmenter, PunktSegmenter) else segmenter
-    paragraphs = [cut_sentences(paragraph, cut, max_words) for paragraph in split_paragraphs(document.text)]
+    paragraphs = [cut_sentences(paragraph, segmenter, max_words) for paragraph in split_paragraphs(document.text)]
     sentences = list(itertools.chain.from_iterable(paragraphs))
     starts = [0, *itertools.accumulate(map(len, paragraphs))][:-1]
     return SegmentedDocument(document.id, tuple(sentences), tuple(starts), tuple(count_tokens(sentences)))

@@ -10,6 +10,7 @@ from string import ascii_lowercase
 import pandas as pd
 import pytest
 
+from benchmarks.builder.passage_readers import without_quotes
 from benchmarks.builder.passages import build_passages
 from simlte_st.errors import DataError
 
@@ -49,3 +50,22 @@ def test_passages_mix_sources_and_leave_out_measured_texts(tmp_path: Path) -> No
     with pytest.raises(DataError, match=r"small .*: git clone https://github.com/owner/small .*small"):
         build_passages(recipe, folders, output)
     assert list(build_passages(recipe, folders, output, skip=["small"])) == ["large"]
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("Yes.\n\n-----Original Message-----\nFrom: Bob\nSent: Monday\nIt rains.", "Yes."),
+        ("Ja.\n________________________________\nVon: Bob\nGesendet: Montag\n\nEs regnet.", "Ja."),
+        ("Yes.\n\nOn Thu, Bob\n<b@example.com> wrote:\n\n> Does it rain?\n\nIt does.\n-- \nAnn", "Yes.\n\nIt does."),
+        ("Bob schrieb am Montag:\n> Regnet es?\nJa.", "Ja."),
+        ("> all of it\n> is quoted", ""),
+        ("A paragraph\nof four lines,\nits own,\nand then:\n> quoted", "A paragraph\nof four lines,\nits own,"),
+        # None of these is a quote.
+        ("Note:\n---- a rule ----\nand more", "Note:\n---- a rule ----\nand more"),
+        ("if a > b:\n    return", "if a > b:\n    return"),
+        ("  indented\n\n\n\nas it was", "  indented\n\n\n\nas it was"),
+    ],
+)  # fmt: skip
+def test_without_quotes(text: str, rest: str) -> None:
+    assert without_quotes(text) == rest

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import logging
-import pickle
 import time
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from nltk.tabdata import TabEncoder
 from odd_texts import letters, texts
 from sentence_transformers import SentenceTransformer
 
@@ -183,23 +178,6 @@ TEXT = "The door opened. Dr. Smith came in. He greeted Prof. Miller. Nobody spok
 CUTS = ["The door opened.", "Dr. Smith came in.", "He greeted Prof. Miller.", "Nobody spoke."]
 
 
-@pytest.fixture
-def no_nltk_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """An empty NLTK data folder instead of this machine's."""
-    monkeypatch.setattr("nltk.data.path", [str(tmp_path)])
-    return tmp_path
-
-
-def write_punkt_tab(folder: Path, segmenter: PunktSegmenter, language: str = "english") -> None:
-    parameters, encoder = segmenter.parameters, TabEncoder()
-    target = folder / "tokenizers" / "punkt_tab" / language
-    target.mkdir(parents=True)
-    (target / "collocations.tab").write_text(encoder.tups2tab(parameters.collocations))
-    (target / "sent_starters.txt").write_text(encoder.set2txt(parameters.sent_starters))
-    (target / "abbrev_types.txt").write_text(encoder.set2txt(parameters.abbrev_types))
-    (target / "ortho_context.tab").write_text(encoder.ivdict2tab(parameters.ortho_context))
-
-
 def test_punkt_learns_abbreviations() -> None:
     learned = PunktSegmenter.learn(SAMPLE)
     assert {"dr", "prof"} <= learned.parameters.abbrev_types
@@ -208,71 +186,11 @@ def test_punkt_learns_abbreviations() -> None:
     assert "Dr." in PunktSegmenter()(TEXT)
 
 
-GERMAN = (
-    "Die Regierung hat am Montag ein neues Gesetz beschlossen, und das Parlament wird darüber bald abstimmen. Das Haus "
-    "bzw. Gebäude ist alt. Es wurde nicht gebaut, weil die Stadt dafür kein Geld hatte."
-)
-ENGLISH = (
-    "The government has passed a new law on Monday, and the parliament will vote about it soon. The house of "
-    "Dr. Smith is old. It was not built because the town did not have the money for it."
-)
-HINDI = "सरकार ने सोमवार को एक नया कानून पारित किया है और संसद जल्द ही इस पर मतदान करेगी। घर बहुत पुराना है। यह शहर में है।"
-
-
-@pytest.fixture
-def two_languages(no_nltk_data: Path) -> Path:
-    """English and German parameters; each has an abbreviation that the other lacks."""
-    for language, abbreviation in (("english", "dr"), ("german", "bzw")):
-        known = PunktSegmenter()
-        known.parameters.abbrev_types.add(abbreviation)
-        write_punkt_tab(no_nltk_data, known, language)
-    return no_nltk_data
-
-
-def sentences_of(segmenter: Any, text: str) -> int:
-    return len(segment_document(Document("", text), segmenter).sentences)
-
-
-@pytest.mark.usefixtures("two_languages")
-def test_segmenter_uses_the_language_of_each_document() -> None:
-    mixed = make_segmenter("punkt", lambda: [GERMAN, ENGLISH] * 20)
-    assert (sentences_of(mixed, GERMAN), sentences_of(mixed, ENGLISH)) == (3, 3)
-    swapped = GERMAN.replace("bzw.", "Dr."), ENGLISH.replace("Dr.", "bzw.")
-    assert [sentences_of(mixed, text) for text in swapped] == [4, 4], "the other's abbreviation ends a sentence"
-    again = PunktSegmenter.from_dict(json.loads(json.dumps(mixed.to_dict())))  # type: ignore[union-attr]
-    loaded = pickle.loads(pickle.dumps(mixed))
-    for text in (GERMAN, ENGLISH, *swapped, HINDI):
-        cut = segment_document(Document("", text), mixed)
-        assert cut == segment_document(Document("", text), again) == segment_document(Document("", text), loaded)
-
-
-@pytest.mark.usefixtures("two_languages")
-def test_punkt_falls_back_to_english_parameters() -> None:
-    german = PunktSegmenter.installed("german")
-    english = PunktSegmenter.installed()
-    assert german is not None
-    assert english is not None
-    for sample, language, expected in (
-        ([GERMAN] * 20, None, german),
-        ([ENGLISH] * 20, None, english),
-        ([HINDI] * 20, None, english),
-        ([ENGLISH] * 20, "de", german),
-        ([GERMAN] * 20, "hi", english),
-        ([], None, english),
-    ):
-        made = make_segmenter("punkt", lambda sample=sample: sample, language)  # type: ignore[misc]
-        assert made.to_dict() == expected.to_dict()  # type: ignore[union-attr]
-
-
-def test_language_is_ignored_without_punkt_tab(no_nltk_data: Path) -> None:
-    assert PunktSegmenter.installed() is None
+def test_segmenters_are_found_by_name() -> None:
     with pytest.raises(ConfigurationError, match="'punkt' or"):
         make_segmenter("spacy", list)
     assert make_segmenter("punkt", lambda: SAMPLE)(TEXT) == CUTS
-    texts = [*SAMPLE, GERMAN, ENGLISH] * 3
-    expected = PunktSegmenter.learn(texts).to_dict()
-    for language in (None, "de", "en"):
-        assert make_segmenter("punkt", lambda: texts, language).to_dict() == expected  # type: ignore[union-attr]
+    assert make_segmenter(str.split, list)(TEXT) == TEXT.split()
 
 
 def test_text_stays_whole_if_punkt_times_out(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:

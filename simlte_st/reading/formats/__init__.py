@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,8 +12,8 @@ from simlte_st.extras import check_installed
 from simlte_st.reading.formats.html import read_html
 from simlte_st.reading.formats.mail import is_mail, open_mbox, read_eml
 from simlte_st.reading.formats.office import read_docx, read_epub, read_odt, read_pdf, read_pptx, read_rtf, read_xml
-from simlte_st.reading.formats.records import open_csv, open_json, open_json_lines
-from simlte_st.reading.rows import EXTRA, BadTextError, Content, Reading, Row, Skip, make_skip
+from simlte_st.reading.formats.records import open_csv, open_json, open_json_lines, open_workbook
+from simlte_st.reading.rows import EXTRA, BadTextError, Content, Event, Reading, Row, Skip, make_skip
 from simlte_st.reading.tables import Table, count_rows, folder_columns, open_parquet
 from simlte_st.reading.text_files import COMPRESSED, open_bytes, read_markdown, read_notebook, read_text
 
@@ -53,10 +53,13 @@ class TextFormat:
 
 @dataclass(frozen=True)
 class TableFormat:
-    """A format with one document per row; ``open`` raises ``DataError`` for a file without columns."""
+    """A format with one document per row; ``open`` raises ``DataError`` for a file without columns.
+
+    It returns a table, or the documents of several tables.
+    """
 
     suffixes: tuple[str, ...]  # in lower case
-    open: Callable[[Path, Reading], Table]
+    open: Callable[[Path, Reading], Table | Iterator[Event]]
     count_rows: Callable[[Path], int | None] = lambda path: None  # if counting is cheap
 
 
@@ -80,6 +83,7 @@ FORMATS: tuple[TextFormat | TableFormat, ...] = (
     TableFormat((".json",), open_json),
     TableFormat((".csv", ".tsv"), open_csv),
     TableFormat((".mbox",), open_mbox),
+    TableFormat((".xlsx", ".xlsm", ".xltx", ".xltm"), open_workbook),
     TableFormat((".parquet",), open_parquet, count_rows),
 )
 
@@ -90,7 +94,7 @@ _TABLE_SUFFIXES = [suffix for suffix, file_format in _BY_SUFFIX.items() if isins
 
 DESCRIPTION = (
     f"a folder with one document per file ({', '.join(_TEXT_SUFFIXES)}), a single such file, or any other text file; "
-    f"a table ({', '.join(_TABLE_SUFFIXES)}; all except parquet may end in {' or '.join(COMPRESSED)})"
+    f"a table ({', '.join(_TABLE_SUFFIXES)}; all except workbooks and parquet may end in {' or '.join(COMPRESSED)})"
 )
 """Description of all formats, for messages and ``--help``."""
 
@@ -101,7 +105,7 @@ def format_by_suffix(path: Path) -> TextFormat | TableFormat | None:
     if not suffixes or suffixes[-1] not in COMPRESSED:
         return _BY_SUFFIX.get("".join(suffixes[-1:]))
     file_format = _BY_SUFFIX.get("".join(suffixes[-2:-1]))
-    is_compressible = isinstance(file_format, TableFormat) and file_format.open is not open_parquet
+    is_compressible = isinstance(file_format, TableFormat) and file_format.open not in (open_parquet, open_workbook)
     return file_format if is_compressible else None
 
 

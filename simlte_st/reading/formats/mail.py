@@ -23,7 +23,7 @@ from simlte_st.files import valid_unicode
 from simlte_st.reading.formats.html import html_text, page_text
 from simlte_st.reading.rows import ENCRYPTED, EXTRA, BadTextError, Content, RawRow, Reading, Skip, find_codec, make_skip
 from simlte_st.reading.tables import Table
-from simlte_st.reading.text_files import decode_text, open_bytes, read_whole, tidy_lines
+from simlte_st.reading.text_files import decode_text, open_bytes, read_whole
 
 COLUMNS = ("id", "text", "subject", "sender", "recipients", "date")
 """Columns of a mailbox; a single e-mail only has those from ``subject`` on."""
@@ -37,11 +37,6 @@ _ENVELOPE = re.compile(rb"From [^\r\n]{0,300}\d\d:\d\d[^\r\n]{0,300}\r?\n")  # t
 _STUFFED = re.compile(rb"^>(>*From )", re.MULTILINE)
 _NARROW = frozenset(("", "ascii", "us-ascii", "iso-8859-1", "latin-1", "unknown-8bit", "x-unknown"))
 _NO_TEXT = frozenset(("message/delivery-status", "message/disposition-notification", "text/rfc822-headers"))
-
-_SIGNATURES = ("--", "-- ")
-_ORIGINAL = re.compile(r"-{3,}[^-].*-{3,}|_{20,}")  # above the original e-mail in replies from Outlook and others
-_ORIGINAL_HEADER = re.compile(r"[^\s:>][^:]{0,20}: ")  # in any language
-_INTRODUCTION = 3  # maximum number of lines that introduce a quote
 
 
 class _RawHeaders(email.policy.Compat32):
@@ -91,8 +86,6 @@ def read_mail(data: bytes, reading: Reading) -> Content:
     if not message.keys():
         raise BadTextError("not an e-mail", "it has no headers")
     body = _part_text(message, reading)
-    if reading.drop_quotes:
-        body = without_quotes(body)
     subject, sender, recipients = (_header_text(message, name) or None for name in ("subject", "from", "to"))
     columns = {"subject": subject, "sender": sender, "recipients": recipients, "date": _date(message)}
     text = "\n\n".join(filter(None, (subject, body)))
@@ -167,35 +160,6 @@ def _declared_charset(part: Message) -> str | None:
     """Return a part's declared encoding, unless it is unknown, Latin-1 or ASCII."""
     charset = part.get_content_charset("").lower()
     return None if charset in _NARROW else find_codec(charset)
-
-
-def without_quotes(text: str) -> str:
-    """Return the text of an e-mail without quotes, their introductory lines and the signature."""
-    message: list[str] = []
-    lines, in_quote = text.split("\n"), False
-    for index, line in enumerate(lines):
-        headers = sum(_ORIGINAL_HEADER.match(header.strip()) is not None for header in lines[index + 1 : index + 5])
-        if line in _SIGNATURES or (headers > 1 and _ORIGINAL.fullmatch(line.strip())):
-            break
-        if not line.lstrip().startswith(">"):
-            message.append(line)
-        elif not in_quote:
-            _remove_introduction(message)
-        in_quote = line.lstrip().startswith(">")
-    return tidy_lines("\n".join(message)) if len(message) < len(lines) else text
-
-
-def _remove_introduction(lines: list[str]) -> None:
-    """Remove the lines that introduce a quote and end in a colon, such as "On Monday A wrote:"."""
-    end = len(lines)
-    while end and not lines[end - 1].strip():
-        end -= 1
-    if end and lines[end - 1].rstrip().endswith(":"):
-        start = end - 1
-        while start and lines[start - 1].strip() and end - start <= _INTRODUCTION:
-            start -= 1
-        del lines[start if end - start <= _INTRODUCTION else end - 1 :]
-        lines.append("")
 
 
 def open_mbox(path: Path, reading: Reading) -> Table:

@@ -1,30 +1,42 @@
-"""Read CSV, TSV, JSON, JSON lines and iterables of records, and convert Slack's markup to plain text."""
+"""Read CSV, TSV, JSON, JSON lines, workbooks and iterables of records."""
 
 from __future__ import annotations
 
 import contextlib
 import csv
+import functools
 import itertools
 import json
-import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from simlte_st.errors import DataError
+from simlte_st.extras import check_installed
 from simlte_st.reading.document import Document, UntypedText, unique_names
-from simlte_st.reading.rows import BINARY, NOT_A_STRING, TOO_LONG, BadTextError, RawRow, Reading, Row, Skip
-from simlte_st.reading.tables import LOOK_AHEAD, TEXT_COLUMNS, Table, first_match, mappings_table
-from simlte_st.reading.text_files import decode_text, read_lines, read_whole
+from simlte_st.reading.formats.office import linked_parts, open_zip, parse_part, relation
+from simlte_st.reading.rows import (
+    EXTRA,
+    NOT_A_STRING,
+    TOO_LONG,
+    BadTextError,
+    Event,
+    RawRow,
+    Reading,
+    Row,
+    Skip,
+    make_skip,
+)
+from simlte_st.reading.tables import LOOK_AHEAD, TEXT_COLUMNS, Table, first_match, mappings_table, read_table
+from simlte_st.reading.text_files import decode_text, read_lines, read_whole, tidy_lines
 
 MALFORMED_ROW = "malformed row"
 STRAY_QUOTES = "quotation marks kept, because they enclose no cell"
-WRONG_FIELDS = "wrong number of fields"
-MALFORMED_JSON = "malformed JSON"
-NOT_AN_OBJECT = "not an object"
 
 _ADVICE = "Make it an array of objects or strings, or JSON lines (.jsonl, one object per line)."
-_LINK = re.compile(r"<([@#!]?)([^<>|]+)\|?([^<>]*)>")  # in Slack's markup
+_MAX_NAME = 200  # characters; a longer cell is a text rather than the name of a column
 
 
 def _layout(path: Path, reading: Reading) -> tuple[str, int]:
@@ -78,7 +90,7 @@ def open_csv(path: Path, reading: Reading) -> Table:
     try:
         header = [name.strip() for name in next(itertools.islice(reader, above, None), [])]
         if any("\0" in name for name in header):
-            problems.append((BINARY, "it has NUL bytes"))
+            problems.append((MALFORMED_ROW, "it has NUL bytes"))
     except csv.Error as error:
         problems.append((MALFORMED_ROW, str(error)))
     if problems:
@@ -113,7 +125,7 @@ def open_csv(path: Path, reading: Reading) -> Table:
             if problems:
                 yield Skip(where, *problems[0])
             elif len(row) != len(header):
-                yield Skip(where, WRONG_FIELDS, f"{len(row)} instead of {len(header)}")
+                yield Skip(where, "wrong number of fields", f"{len(row)} instead of {len(header)}")
             else:
                 yield RawRow(where, str(index), dict(zip(names, map(UntypedText, row), strict=True)))
 
@@ -158,12 +170,12 @@ def _objects(path: Path, reading: Reading) -> Iterator[RawRow | Skip]:
         try:
             values = json.loads(line.text, object_pairs_hook=_unique_keys)
         except (ValueError, RecursionError) as error:  # for example, a number with thousands of digits
-            yield Skip(where, MALFORMED_JSON, getattr(error, "msg", str(error)).removesuffix(" at"))
+            yield Skip(where, "malformed JSON", getattr(error, "msg", str(error)).removesuffix(" at"))
             continue
         if isinstance(values, dict):
-            yield RawRow(where, str(line.number - 1), _strip_slack_markup(values))
+            yield RawRow(where, str(line.number - 1), values)
         else:
-            yield Skip(where, NOT_AN_OBJECT, f"a JSON {type(values).__name__}")
+            yield Skip(where, "not an object", f"a JSON {type(values).__name__}")
 
 
 def open_json(path: Path, reading: Reading) -> Table:
@@ -201,7 +213,7 @@ def item_rows(items: Iterable[object], name: str, reading: Reading) -> Iterator[
             reading.refuse_columns(f"{where} of {name} is a bare string, which")
             yield Row(where, None, item)
         elif isinstance(item, Mapping):
-            yield RawRow(where, str(index), _strip_slack_markup(item))
+            yield RawRow(where, str(index), item)
         else:
             yield Skip(where, NOT_A_STRING, f"{type(item).__name__} instead of a string or a mapping")
 
@@ -214,20 +226,89 @@ def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return values
 
 
-def _strip_slack_markup(row: Mapping[str, object]) -> Mapping[str, object]:
-    """Return a row, without markup if it is a Slack message.
+def open_workbook(path: Path, reading: Reading) -> Iterator[Event]:
+    """Yield the documents of all sheets: the rows of each with a header, and each other sheet as one text.
 
-    Links are replaced by their labels; user and channel ids without a label are removed.
+    Hidden sheets, and sheets without a text column, are skipped and counted.
     """
-    text = row.get("text")
-    if row.get("type") != "message" or "ts" not in row or not isinstance(text, str):
-        return row
-    text = _LINK.sub(_link_label, text).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
-    return {**row, "text": text}
+    check_installed("openpyxl", EXTRA, "reading workbooks")
+    from openpyxl.reader.strings import read_string_table
+    from openpyxl.styles.numbers import BUILTIN_FORMATS, is_date_format, is_timedelta_format
+    from openpyxl.utils.datetime import MAC_EPOCH, WINDOWS_EPOCH
+    from openpyxl.utils.escape import unescape
+    from openpyxl.worksheet._reader import WorkSheetParser
+
+    warnings.filterwarnings("ignore", module="openpyxl")  # about features that are not read
+    try:
+        with open_zip(path) as archive:
+            main = dict(linked_parts(archive, "").values())["officeDocument"]
+            links, book = linked_parts(archive, main), parse_part(archive, main)
+            parts = dict(links.values())
+            pop_part = archive.NameToInfo.pop  # a part is read once, as in parse_part
+            name = parts.get("sharedStrings")
+            texts = read_string_table(archive.open(pop_part(name))) if name else []
+            strings = [unescape(text).strip() for text in texts]
+            styles = parse_part(archive, parts["styles"]) if "styles" in parts else book  # which has no formats
+            codes = {int(node.get("numFmtId")): node.get("formatCode", "")[:255] for node in styles.iter("{*}numFmt")}
+            ids = [int(node.get("numFmtId", 0)) for node in styles.iterfind("{*}cellXfs/{*}xf")]
+            formats = [codes.get(number, BUILTIN_FORMATS.get(number, "")) for number in ids]
+            tests = map(functools.cache, (is_date_format, is_timedelta_format, lambda code: "%" in code))
+            dates, spans, percents = ({n for n, code in enumerate(formats) if test(code)} for test in tests)
+            epoch = MAC_EPOCH if {"1", "true"} & {*book.xpath("//@date1904")} else WINDOWS_EPOCH
+            for node in book.iter("{*}sheet"):
+                title, (kind, part) = node.get("name", ""), links[relation(node)]
+                if node.get("state", "visible") != "visible":
+                    yield Skip(title, "hidden sheet", id="")
+                elif kind == "worksheet":  # others are charts
+                    try:
+                        # Not its worksheets, which fill in missing rows and cells: hours, for a crafted file.
+                        rows = WorkSheetParser(archive.open(pop_part(part)), strings, True, epoch, dates, spans).parse()
+                        yield from _read_sheet(rows, percents, title, f"{path}, sheet {title!r}", reading)
+                    except DataError as error:
+                        yield Skip(title, "sheet without a text column", str(error))
+                    except Exception as error:  # of any library
+                        yield make_skip(error, title)
+    except Exception as error:
+        yield make_skip(error, path.name)
 
 
-def _link_label(match: re.Match[str]) -> str:
-    sign, target, label = match.groups()
-    if sign in ("@", "#"):
-        return sign + label if label else ""
-    return label or {"": target, "!": "" if "^" in target else f"@{target}"}[sign]
+def _read_sheet(rows: Iterable[Any], percents: set[int], title: str, name: str, reading: Reading) -> Iterator[Event]:
+    """Read a sheet as a table if its first row is a header: only text, and as wide as most of the other rows."""
+    shown = _show_rows(rows, percents, reading)
+    first = list(itertools.islice(shown, LOOK_AHEAD))
+    head, *others = [cells for _, cells in first] or [{}]
+    is_header = all(len(cell) <= _MAX_NAME and not isinstance(cell, UntypedText) for cell in head.values())
+    if is_header and 2 * sum(cells.keys() <= head.keys() for cells in others) > len(others):
+        names = dict(zip(head, unique_names([" ".join(cell.split()) for cell in head.values()]), strict=True))
+
+        def name_cells(number: int, cells: dict[int, str]) -> RawRow:
+            values = {name: cells.get(column, UntypedText()) for column, name in names.items()}
+            return RawRow(f"{title}, row {number:,}", f"{title}:{number}", values)
+
+        table = itertools.starmap(name_cells, itertools.chain(first[1:], shown))
+        yield from read_table(mappings_table(name, table, lambda cell: not isinstance(cell, UntypedText)), reading)
+        return
+    reading.refuse_columns(f"{name} has no header, so it")
+    text = "\n".join("\t".join(cells.values()) for _, cells in itertools.chain(first, shown))
+    yield Row(title, title, tidy_lines(text), metadata={} if reading.metadata else None)
+
+
+def _show_rows(rows: Iterable[Any], percents: set[int], reading: Reading) -> Iterator[tuple[int, dict[int, str]]]:
+    """Yield the number of each row that is not empty, and its texts by column; errors count as empty."""
+    size = 0
+    for number, row in rows:
+        valid = [cell for cell in row if cell["data_type"] != "e"]
+        texts = {cell["column"]: _show(cell["value"], cell["style_id"] in percents) for cell in valid}
+        size += sum(map(len, texts.values()))
+        reading.check_size(size)  # because the cells of a crafted file may repeat a long text
+        if any(texts.values()):
+            yield number, {column: text for column, text in texts.items() if text}
+
+
+def _show(value: Any, is_percent: bool) -> str:
+    """Return a text, or a number, date or boolean as untyped text."""
+    if value is None or isinstance(value, str):
+        return (value or "").strip()
+    if isinstance(value, (int, float)) and is_percent:
+        return UntypedText(f"{100 * value:.15g}%")
+    return UntypedText(f"{value:.15g}" if isinstance(value, float) else str(value).removesuffix(" 00:00:00"))

@@ -18,7 +18,7 @@ from simlte_st.reading.sources import PLACES
 
 SUFFIXES = (
     ("a.jsonl", ".jsonl"), ("a.b.JSON.gz", ".json"), ("a.csv.zst", ".csv"), ("a.parquet", ".parquet"),
-    ("a.TXT", ".txt"), ("a.parquet.gz", None), ("a.txt.gz", None), ("a", None), (".gz", None),
+    ("a.TXT", ".txt"), ("a.xlsx.gz", None), ("a.parquet.gz", None), ("a.txt.gz", None), ("a", None), (".gz", None),
 )  # fmt: skip
 
 
@@ -98,3 +98,6 @@ def test_files_that_need_a_missing_extra_are_skipped(tmp_path: Path, monkeypatch
     for name in ("a.pdf", "b.docx", "c.html", "e.odt", "f.epub", "g.rtf"):
         with pytest.raises(MissingExtraError, match=r"\[documents\]"):
             read_documents(tmp_path / name)
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(MissingExtraError, match=r"\[documents\]"):
+        texts(Path(__file__).parent / "files" / "book.xlsx")

@@ -133,7 +133,7 @@ def test_files_without_text_are_counted(tmp_path: Path) -> None:
     assert skipped(tmp_path) == {"damaged": 6, "encrypted": 1, "empty": 1}
 
 
-@pytest.mark.parametrize("name", ["a.docx", "a.odt", "a.epub", "a.pptx"])
+@pytest.mark.parametrize("name", ["a.docx", "a.odt", "a.epub", "a.pptx", "a.xlsx"])
 def test_zip_bombs_are_not_unpacked(tmp_path: Path, name: str) -> None:
     with zipfile.ZipFile(tmp_path / name, "w", zipfile.ZIP_DEFLATED) as bomb, bomb.open("x", "w") as stream:
         for _ in range(30):
@@ -216,14 +216,108 @@ def test_ligatures_become_letters(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert texts(write_pdf(tmp_path / "a.pdf", ["x"])) == ["efficient flow, find st لا x² ½ Å"]
 
 
-FILES = Path(__file__).parent / "files"  # LibreOffice 7.4 wrote deck.pptx
+FILES = Path(__file__).parent / "files"  # LibreOffice 7.4 wrote deck.pptx and book.xlsx
 SLIDES = ["Ferry timetable", "The ferry leaves at dawn.", "It returns at noon.", "Port", "Price", "Oban", "12.50"]
 DECK = "\n\n".join([*SLIDES, "Mention the storm.", "Questions?", "in a group"])
+TABLE = ["The harbour café was lovely.", "Too loud."]
+FORM = "Invoice\nTotal\t1234.5\nDue\t2024-02-29 14:05:00\nPaid\tTrue"
+PRICES = {"price": "12.5", "when": "2023-03-15", "share": "12.5%", "zip": "123", "sum": "25"}
+OTHER_PROGRAMS = (
+    ("deck.pptx", [DECK], {"file": "deck"}, "slide 2"),
+    ("book.xlsx", [*TABLE, FORM], PRICES, "Lists"),
+)
 
 
-def test_presentation_of_another_program() -> None:
-    reader = read_documents(FILES / "deck.pptx", metadata=True)
-    [deck] = reader
-    assert deck.text == DECK
-    assert {"file": "deck"}.items() <= (deck.metadata or {}).items()
-    assert "slide 2" in str(reader.report.examples)
+@pytest.mark.parametrize(("name", "expected", "columns", "left_out"), OTHER_PROGRAMS)
+def test_files_of_other_programs(name: str, expected: list[str], columns: dict[str, object], left_out: str) -> None:
+    reader = read_documents(FILES / name, metadata=True)
+    first, *others = reader
+    assert [first.text, *(document.text for document in others)] == expected
+    assert columns.items() <= (first.metadata or {}).items()
+    assert left_out in str(reader.report.examples)
+
+
+SHOWN = (  # number formats, numbers, and the numbers as shown
+    ("General", 0.1 + 0.2, "0.3"), ("0.0%", 0.07, "7%"), ('0 "days"', 2, "2"), ("dd\\.mm\\.yy", 45000, "2023-03-15"),
+    ("[h]:mm", 0.25, "6:00:00"), ("[$-409]d/m/yy h:mm", 45000.75, "2023-03-15 18:00:00"), ("[Red]0.00", -1, "-1"),
+    ("0%", 2, "200%"), ("0", 12345678901234567890, "12345678901234567890"), ("mm:ss", 0.5, "12:00:00"),
+)  # fmt: skip
+SHEET = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+CODES = "".join(f"<numFmt numFmtId='{n + 200}' formatCode='{code}'/>" for n, (code, _, _) in enumerate(SHOWN))
+STYLES = "".join(f"<xf numFmtId='{n + 200}'/>" for n in range(len(SHOWN)))
+NUMBERS = "".join(f"<row><c s='{n}'><v>{number}</v></c></row>" for n, (_, number, _) in enumerate(SHOWN))
+HEADER = "<row><c t='str'><v>a</v></c><c t='str'><v>b</v></c></row>"
+LAUGHS = "".join(f"<!ENTITY l{n} '{f'&l{n - 1};' * 10}'>" for n in range(1, 10))
+SHEETS = (
+    (NUMBERS, ["\n".join(shown for _, _, shown in SHOWN)], {}),
+    (f"<row><c t='str'><v>Title</v></c></row>{HEADER}{HEADER}", ["Title\na\tb\na\tb"], {}),
+    (HEADER + NUMBERS, [], {"sheet without a text column": 1}),
+    ("<row><c t='e'><v>#N/A</v></c><c t='inlineStr'><is><t>a</t></is></c><c><f>1+1</f></c></row>", ["a"], {}),
+    ("<row><c t='n' s='3'><v>1e9</v></c><c t='b'><v>1</v></c></row>", ["True"], {}),
+    (f"<row r='{10**12}'><c r='ZZZ1'><v>1</v></c></row>", ["1"], {}),
+    ("<row><c r='ZZZ1'><v>1</v></c></row>" * 100_000, ["\n".join("1" * 100_000)], {}),
+    ("<row/>" * 1_000_000, [], {"empty": 1}),
+    ("<row><c t='s'><v>99</v></c></row>", [], {"damaged": 1}),
+    ("<row>", [], {"damaged": 1}),
+    ("", [], {"damaged": 1}),
+)
+
+
+def write_workbook(path: Path, sheet: str, **parts: str) -> Path:
+    """Replace the second sheet of book.xlsx, and other parts."""
+    with zipfile.ZipFile(FILES / "book.xlsx") as book:
+        files = {name: book.read(name).decode() for name in book.namelist()}
+    files["xl/styles.xml"] = f"<s xmlns='{SHEET}'>{CODES}<cellXfs>{STYLES}</cellXfs></s>"
+    files["xl/worksheets/sheet2.xml"] = sheet
+    files |= {f"xl/{name}.xml": part for name, part in parts.items()}
+    return write_zip(path, {name: part for name, part in files.items() if part})
+
+
+@pytest.mark.parametrize(("rows", "expected", "reasons"), SHEETS)
+def test_sheets_are_read_or_reported(tmp_path: Path, rows: str, expected: list[str], reasons: dict[str, int]) -> None:
+    dimension = "<dimension ref='A1:XFD1048576'/>"
+    sheet = f"<w xmlns='{SHEET}'>{dimension}<sheetData>{rows}</sheetData></w>" if rows else ""
+    reader, began = read_documents(write_workbook(tmp_path / "a.xlsx", sheet)), time.process_time()
+    assert [document.text for document in reader] == [*TABLE, *expected]
+    assert time.process_time() - began < 10
+    assert reader.report.skipped == {"hidden sheet": 1, **reasons}
+
+
+def test_sheets_without_a_named_column_are_counted() -> None:
+    reader = read_documents(FILES / "book.xlsx", text_column="text", metadata=True)
+    assert [document.text for document in reader] == TABLE
+    assert reader.report.skipped == {"hidden sheet": 1, "sheet without a text column": 1}
+    assert skipped([FILES / "book.xlsx", FILES / "deck.pptx"], label_column="price") == reader.report.skipped
+
+
+RELATIONS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+REPEATED = f"<w xmlns='{SHEET}' xmlns:r='{RELATIONS}'><sheets>" + "<sheet name='a' r:id='rId2'/>" * 1_000
+LONG_ROW = f"<w xmlns='{SHEET}'><sheetData><row>" + "<c t='s'><v>0</v></c>" * 100_000 + "</row></sheetData></w>"
+LONG = f"<s xmlns='{SHEET}'><si><t>{'a ' * 1_000_000}</t></si></s>"
+FORMATS = f"<s xmlns='{SHEET}'><numFmt numFmtId='200' formatCode='{'[' * 1_000_000}'/></s>"
+ENTITIES = f"<!DOCTYPE s [<!ENTITY l0 'lol'>{LAUGHS}]><s xmlns='{SHEET}'><si><t>&l9;</t></si></s>"
+
+
+@pytest.mark.parametrize(
+    ("parts", "reasons"),
+    [
+        ({"workbook": f"{REPEATED}</sheets></w>"}, {"damaged": 999}),
+        ({"sharedStrings": LONG, "worksheets/sheet2": LONG_ROW}, {"damaged": 1, "hidden sheet": 1, "too long": 1}),
+        ({"styles": FORMATS, "worksheets/sheet2": ""}, {"hidden sheet": 1, "damaged": 1}),
+        ({"sharedStrings": ENTITIES}, {"damaged": 1}),
+        ({"sharedStrings": ""}, {"damaged": 1}),
+        ({"workbook": ""}, {"damaged": 1}),
+    ],
+)
+def test_hostile_workbooks_are_reported(tmp_path: Path, parts: dict[str, str], reasons: dict[str, int]) -> None:
+    (tmp_path / "good.txt").write_text("Text.")
+    began = time.process_time()
+    assert skipped([write_workbook(tmp_path / "a.xlsx", "", **parts), tmp_path / "good.txt"]) == reasons
+    assert time.process_time() - began < 10
+
+
+def test_dates_since_1904(tmp_path: Path) -> None:
+    with zipfile.ZipFile(FILES / "book.xlsx") as book:
+        workbook = book.read("xl/workbook.xml").decode().replace('date1904="false"', 'date1904="1"')
+    sheet = f"<w xmlns='{SHEET}'><sheetData><row><c s='3'><v>1</v></c></row></sheetData></w>"
+    assert texts(write_workbook(tmp_path / "a.xlsx", sheet, workbook=workbook))[-1] == "1904-01-02"

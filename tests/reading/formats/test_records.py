@@ -164,21 +164,6 @@ def test_json_lines_in_a_json_file(tmp_path: Path) -> None:
     assert reader.report.skipped == {"malformed JSON": 1}
 
 
-@pytest.mark.parametrize("suffix", [".json", ".jsonl"])
-def test_slack_messages_are_read_as_slack_shows_them(tmp_path: Path, suffix: str) -> None:
-    shown = {
-        "R&amp;D: 3 &lt; 4 &amp;lt; &amp;nbsp; &gt;": "R&D: 3 < 4 &lt; &nbsp; >",
-        "see <https://x.org/?a=1&amp;b=2|A &amp; B>, <https://y.org/?a=1&amp;b=2>": "see A & B, https://y.org/?a=1&b=2",
-        "<!here> <@U1><@U2|ann> in <#C1|general><#C2|> <!subteam^S1|@x><!subteam^S2>": "@here @ann in #general @x",
-        "<!date^1392734382^{date}|Feb 18> <mailto:a@b.org|a@b.org> `a &lt;b&gt;`": "Feb 18 a@b.org `a <b>`",
-    }
-    rows = [{"type": "message", "ts": "1.2", "text": text} for text in [*shown, None]]
-    rows += [{"type": "message", "text": "a &lt; <@b>"}]  # not Slack's
-    lines = [json.dumps(row) for row in rows]
-    (tmp_path / f"a{suffix}").write_text("\n".join(lines) if suffix == ".jsonl" else f"[{','.join(lines)}]")
-    assert texts(tmp_path / f"a{suffix}") == texts(rows) == [*shown.values(), "a &lt; <@b>"]
-
-
 @pytest.mark.parametrize(
     ("content", "told"),
     [
