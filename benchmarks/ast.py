@@ -67,12 +67,12 @@ def measure_system(options: argparse.Namespace, data: LinkedTexts, name: str, se
 def prepare_encoder(options: argparse.Namespace, name: str, train: LinkedTexts, seed: int) -> SentenceTransformer:
     """Make an encoder, and train it if its system is trained."""
     if name == "MiniLM":
-        return load_model(PACKAGED_BASE, max_seq_length=options.tokens).model
+        return load_model(PACKAGED_BASE).copy(max_seq_length=options.tokens).model
     with tempfile.TemporaryDirectory() as folder:
         if name == ADAPTED:
             output, settings = Path(folder) / "model", {"base": PACKAGED_BASE, "bf16": False, "progress": False}
             result = simlte_st.train(train.articles, output, held_out=0.0, seed=seed, **settings)
-            return load_model(result.output, max_seq_length=options.tokens).model
+            return load_model(result.output).copy(max_seq_length=options.tokens).model
         model = make_encoder(name, word_vectors(options.shared / VECTORS, options.words), seed)
         if name in UNTRAINED:
             return model

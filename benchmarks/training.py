@@ -240,7 +240,7 @@ def view_batches(corpus: Dataset, model: SentenceTransformer, batch_size: int) -
 def plain_model(length: int | None = None) -> SentenceTransformer:
     """Load the model that all sides train, in training mode."""
     torch.manual_seed(0)
-    return load_model(PACKAGED_BASE, max_seq_length=length, dtype=torch.float32).model.train()
+    return load_model(PACKAGED_BASE, dtype=torch.float32).copy(max_seq_length=length).model.train()
 
 
 def page(record: dict[str, Any]) -> str:

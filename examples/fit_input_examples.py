@@ -24,7 +24,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=64, help="maximum view length in tokens")
     arguments = parser.parse_args()
 
-    model = load_model(PACKAGED_BASE, max_seq_length=arguments.tokens).model
+    model = load_model(PACKAGED_BASE).copy(max_seq_length=arguments.tokens).model
     documents = [{"id": article.id, "text": article.text} for article in bbc_news()[: arguments.documents]]
 
     example = next(iter(docsplit_examples(documents, view=DocSplit(), seed=0, epoch=0, model=model)))

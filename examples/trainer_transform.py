@@ -23,7 +23,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=64, help="maximum view length in tokens")
     arguments = parser.parse_args()
 
-    model = load_model(PACKAGED_BASE, max_seq_length=arguments.tokens).model
+    model = load_model(PACKAGED_BASE).copy(max_seq_length=arguments.tokens).model
     articles = bbc_news()[: arguments.documents]
 
     views = DocSplitTransform(DocSplit(), model=model, seed=0)

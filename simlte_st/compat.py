@@ -5,7 +5,6 @@ Only the Longformer uses others: its kernels call torch operators, and its model
 
 from __future__ import annotations
 
-import copy
 import inspect
 import os
 import re
@@ -25,7 +24,6 @@ from simlte_st.prompts import document_prompt
 
 if TYPE_CHECKING:  # this module may be imported while sentence_transformers is being imported
     from sentence_transformers import SentenceTransformer, SentenceTransformerTrainingArguments
-    from sentence_transformers.base.modules import Transformer
     from transformers import TrainerCallback
 
 logger = getLogger(__name__)
@@ -355,17 +353,6 @@ def merge_feature_batches(columns: list[Features]) -> Features | None:
     from sentence_transformers.base.losses import merged_forward
 
     return merged_forward.merge_feature_batches(columns)
-
-
-def with_encoder(transformer: Transformer, encoder: PreTrainedModel) -> Transformer:
-    """Copy a Transformer module and its tokenizer, with another encoder, which is not copied, in place of its own."""
-    module = copy.deepcopy(transformer, {id(transformer.auto_model): encoder})  # the memo replaces the old encoder
-    parameters = inspect.signature(encoder.forward).parameters
-    module._declared_forward_params = set(parameters)  # the features that the encoder takes
-    module.model_forward_params = None  # all features except sentence-transformers' own; forward must take **kwargs
-    assert any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
-    module.unpad_inputs = transformer.unpad_inputs  # the setter checks whether the new encoder supports it
-    return module
 
 
 @contextmanager

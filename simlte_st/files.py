@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
 
-from simlte_st.errors import ConfigurationError, DamagedFileError, DiskFullError
+from simlte_st.errors import ConfigurationError, DamagedFileError, DiskFullError, ResumeError, SimlteError
 
 if os.path.expanduser("~") == "~":  # no home folder, as in some containers; importing NLTK would fail
     os.environ["HOME"] = "/nonexistent"
@@ -131,9 +131,6 @@ MODEL_FILE = "modules.json"
 SETTINGS_FILE = "settings.json"
 """Settings file in a work folder, with every setting that affects the result."""
 
-RUN = ".run"
-"""Suffix of the work folder of a training run."""
-
 RUN_FILE = "simlte.json"
 """Training record in the folder of a trained model."""
 
@@ -181,6 +178,75 @@ def check_free(target: Path, overwrite: bool, marker: str = MODEL_FILE) -> None:
     if not os.path.isfile(target / marker):
         advice = "Choose another output, or delete it."
         raise ConfigurationError(f"{target} is not a model (no {marker}), so it is not overwritten. {advice}")
+
+
+class WorkFolder:
+    """The work folder of a long run, beside its output; one process locks it.
+
+    It holds the settings and the intermediate results until the run is finished.
+
+    Args:
+        output: What the run writes.
+        suffix: Suffix of the folder's name.
+        resume: Whether to continue an interrupted run.
+    """
+
+    def __init__(self, output: Path, suffix: str, *, resume: bool = False) -> None:
+        self.output, self.path, self.resume = output, output.with_name(f"{output.name}{suffix}"), resume
+        self._lock: FileLock | None = None
+
+    @property
+    def saved_settings(self) -> dict[str, Any]:
+        """Settings of the interrupted run; empty if no run was interrupted."""
+        file = self.path / SETTINGS_FILE
+        return read_json(file) if file.exists() else {}
+
+    def check(self, *, overwrite: bool = False) -> None:
+        """Check that a new run can start, or that there is an interrupted run to resume."""
+        if self.resume:
+            if not self.saved_settings:
+                finished = f" {self.output} is finished." if self.output.exists() else ""
+                raise ResumeError(f"There is no interrupted run in {self.path}.{finished}")
+        elif self.saved_settings:
+            hold(self.path).release()
+            if not overwrite:
+                advice = "resume it (resume=True) or start over (overwrite=True)."
+                raise ConfigurationError(f"{self.path} holds an interrupted run: {advice}")
+        elif self.path.exists() and not is_unused(self.path):
+            raise ConfigurationError(f"{self.path} exists but is not a run's work folder: choose another output.")
+
+    def open(self, settings: Mapping[str, object], *, overwrite: bool = False) -> None:
+        """Create the folder, or open the one left by an interrupted run with the same settings, and lock it."""
+        self.check(overwrite=overwrite)
+        if self.saved_settings and not self.resume:
+            shutil.rmtree(self.path)
+        self._lock = hold(self.path)
+        if not self.resume:
+            write_json(self.path / SETTINGS_FILE, settings)
+        elif differences := "; ".join(changes(self.saved_settings, settings).values()):
+            raise ResumeError(f"The interrupted run in {self.path} had different settings ({differences}).")
+
+    @contextmanager
+    def tidying(self, results: str) -> Iterator[None]:
+        """Unlock the folder after the block, and remove it if a new run fails before there are ``results`` (a glob)."""
+        try:
+            yield
+        except SimlteError:
+            if self._lock is not None and not self.resume and not any(self.path.glob(results)):
+                self.close()
+            raise
+        finally:
+            self.release()
+
+    def close(self) -> None:
+        """Remove the folder of a finished run."""
+        self.release()
+        discard(self.path, self.output)
+
+    def release(self) -> None:
+        """Unlock the folder."""
+        if self._lock is not None:
+            self._lock.release()
 
 
 def standard_input() -> BinaryIO:

@@ -280,7 +280,7 @@ class Objective(nn.Module):
 def load_base(base: str, pooling: str, seed: int = 0) -> SentenceTransformer:
     """Load the base with a recipe's pooling; the seed initialises token attention."""
     # In 16 bits, as static models may be stored, Adam would divide by zero.
-    model = load_model(base, "mean" if pooling == TOKEN_ATTENTION else pooling).model.float()
+    model = load_model(base).copy("mean" if pooling == TOKEN_ATTENTION else pooling).model.float()
     if pooling == TOKEN_ATTENTION:
         model[1] = TokenAttention(model[0].get_embedding_dimension(), s_max=Recipe.tokens, seed=seed)
     return model

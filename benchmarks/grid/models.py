@@ -104,7 +104,7 @@ class Models:
         if self._loaded is None or self._loaded[0] != name:
             self._loaded = None  # free its memory before loading the next one
             source = self.train(system, seed) if system.rival else system.repository or self.scale.base
-            model = load_model(source, system.pooling, dtype=torch.float32).model.eval()
+            model = load_model(source, dtype=torch.float32).copy(system.pooling).model.eval()
             model.max_seq_length = min(self.scale.read, readable_tokens(model) or self.scale.read)
             self._loaded = (name, model)
         return self._loaded[1]

@@ -2,18 +2,18 @@
 
 On the CPU, the fused kernel reads overlapping views of keys and values without copying them. Evenly spaced chunks form
 one strided view, and so do their keys, although neighbouring chunks share most keys. Autograd is slow through such
-views, so the backward pass is explicit. Global tokens outside a chunk's stretch are merged into the softmax afterwards.
+views, so the backward pass is explicit. An extra pass attends to the global tokens outside a chunk's stretch.
 
 On CUDA, variable-length FlashAttention supports windows but not global keys. An extra pass for each global token of a
-document attends to it from the slots beyond its window, and the output is merged through the logsumexp. Given the
-merged output and logsumexp, the kernel's backward pass returns the gradients of its share of the softmax. Padding
-between documents is treated as extra documents. ``torch.nn.attention.varlen.varlen_attn`` is not used, because it has
-neither dropout nor a gradient for its logsumexp.
+document attends to it from the slots beyond its window. Padding between documents is treated as extra documents.
+``torch.nn.attention.varlen.varlen_attn`` is not used, because it has neither dropout nor a gradient for its logsumexp.
+
+Outputs of extra passes are merged through the logsumexp. Given the merged output and logsumexp, a kernel's backward
+pass returns the gradients of its share of the softmax.
 """
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import cache
@@ -47,44 +47,7 @@ class ChunkRun(NamedTuple):
     step: int  # slots from one chunk to the next
     bias: Tensor  # additive mask of the stretch, (chunks or 1, 1, queries, keys)
     far: Tensor  # slots of the global tokens outside the stretch, (chunks, far), int64
-    far_bias: Tensor  # 0 for global tokens, minus infinity for padding, (chunks or 1, 1, 1, far)
-
-
-class FarKeys(NamedTuple):
-    """Keys and values outside the stretch, ``(chunks, heads, far, size)``, merged through the logsumexp.
-
-    Given the merged output and logsumexp, the fused kernel's backward pass returns the gradients of its own keys.
-    """
-
-    key: Tensor
-    value: Tensor
-    bias: Tensor  # the run's far_bias, at least float32
-
-    def scores(self, query: Tensor) -> Tensor:
-        """Return the scores, ``(chunks, heads, queries, far)``, in the dtype of the bias."""
-        wide = self.bias.dtype
-        return query.to(wide) @ self.key.to(wide).transpose(-2, -1) / math.sqrt(query.shape[-1]) + self.bias
-
-    def merge(self, query: Tensor, near_out: Tensor, near_lse: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the output and the logsumexp (shape ``(chunks, heads, queries)``) over all keys."""
-        scores = self.scores(query)
-        lse = torch.logaddexp(near_lse, scores.logsumexp(-1))
-        weights = (scores - lse[..., None]).exp()
-        # In float32, because rounding the factor to 16 bits would shift a whole row and its gradients.
-        out = near_out * (near_lse - lse).exp()[..., None]
-        out += weights @ self.value.to(weights.dtype)
-        return out, lse
-
-    def gradients(self, query: Tensor, grad: Tensor, out: Tensor, lse: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the gradients of queries, keys and values, given the output and logsumexp over all keys."""
-        weights = (self.scores(query) - lse[..., None]).exp()
-        wide = weights.dtype
-        gains = grad.to(wide) @ self.value.to(wide).transpose(-2, -1)
-        # Softmax gradient: each weight times how much its value exceeds the output, along grad.
-        gains -= (grad.to(wide) * out).sum(-1, keepdim=True)
-        scores_grad = (weights * gains / math.sqrt(query.shape[-1])).to(grad.dtype)
-        key_grad = scores_grad.transpose(-2, -1) @ query
-        return scores_grad @ self.key, key_grad, weights.to(grad.dtype).transpose(-2, -1) @ grad
+    far_bias: Tensor  # additive mask of these tokens, (chunks or 1, 1, 1, far)
 
 
 def has_cpu_kernel() -> bool:
@@ -95,8 +58,7 @@ def has_cpu_kernel() -> bool:
 def cpu_attention(query: Tensor, key: Tensor, value: Tensor, packing: Packing, window: int) -> Tensor:
     """Return the output of windowed attention with global keys, ``(slots, hidden)``, without dropout."""
     runs = packing.once(("runs", window, query.dtype), lambda: _runs(packing, window, query.dtype))
-    with torch.autocast("cpu", enabled=False):  # so that far scores use float32, as in the backward pass
-        attended: Tensor = _CpuAttention.apply(query.contiguous(), key.contiguous(), value.contiguous(), runs)  # type: ignore[no-untyped-call]
+    attended: Tensor = _CpuAttention.apply(query.contiguous(), key.contiguous(), value.contiguous(), runs)  # type: ignore[no-untyped-call]
     return attended.flatten(1)
 
 
@@ -106,11 +68,11 @@ class _CpuAttention(torch.autograd.Function):
         out = torch.empty_like(query)
         run_lses = []
         for run in runs:
-            run_out, lse = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
-                _queries(query, run), _keys(key, run), _keys(value, run), attn_mask=run.bias
-            )
+            queries, attend = _queries(query, run), torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+            run_out, lse = attend(queries, _keys(key, run), _keys(value, run), attn_mask=run.bias)
             if run.far.shape[1]:
-                run_out, lse = _far_keys(key, value, run).merge(_queries(query, run), run_out, lse)
+                far_out, far_lse = attend(queries, *_far_keys(key, value, run), attn_mask=run.far_bias)
+                run_out, lse = _merge(run_out, lse, far_out, far_lse)
             _queries(out, run).copy_(run_out)
             run_lses.append(lse)
         ctx.save_for_backward(query, key, value, out, *run_lses)
@@ -124,18 +86,16 @@ class _CpuAttention(torch.autograd.Function):
         grad = grad.contiguous()
         query_grad, key_grad, value_grad = torch.empty_like(query), torch.zeros_like(key), torch.zeros_like(value)
         for run, lse in zip(ctx.runs, run_lses, strict=True):
-            queries, run_grad, run_out = _queries(query, run), _queries(grad, run), _queries(out, run)
-            inputs = (run_grad, queries, _keys(key, run), _keys(value, run), run_out, lse)
-            near_query_grad, near_key_grad, near_value_grad = (
-                torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
-                    *inputs, dropout_p=0.0, is_causal=False, attn_mask=run.bias
-                )
-            )
-            _queries(query_grad, run).copy_(near_query_grad)
-            _add_overlapping(key_grad, near_key_grad, run)
-            _add_overlapping(value_grad, near_value_grad, run)
+            backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
+            queries, outputs = (_queries(grad, run), _queries(query, run)), (_queries(out, run), lse, 0.0, False)
+            near = backward(*queries, _keys(key, run), _keys(value, run), *outputs, attn_mask=run.bias)
+            _queries(query_grad, run).copy_(near[0])
+            _add_overlapping(key_grad, near[1], run)
+            _add_overlapping(value_grad, near[2], run)
             if run.far.shape[1]:
-                far_query_grad, *far_grads = _far_keys(key, value, run).gradients(queries, run_grad, run_out, lse)
+                far_query_grad, *far_grads = backward(
+                    *queries, *_far_keys(key, value, run), *outputs, attn_mask=run.far_bias
+                )
                 _queries(query_grad, run).add_(far_query_grad)
                 for total, far_grad in zip((key_grad, value_grad), far_grads, strict=True):
                     total.index_add_(0, run.far.flatten(), far_grad.transpose(1, 2).flatten(0, 1))
@@ -167,20 +127,20 @@ def _add_overlapping(total: Tensor, parts: Tensor, run: ChunkRun) -> None:
         view += parts[:, :, start : start + width]
 
 
-def _far_keys(key: Tensor, value: Tensor, run: ChunkRun) -> FarKeys:
-    return FarKeys(key[run.far].transpose(1, 2), value[run.far].transpose(1, 2), run.far_bias)
+def _far_keys(key: Tensor, value: Tensor, run: ChunkRun) -> list[Tensor]:
+    """Return the keys and values outside the stretch, ``(chunks, heads, far, size)``."""
+    return [states[run.far].transpose(1, 2) for states in (key, value)]
 
 
 def _runs(packing: Packing, window: int, dtype: torch.dtype) -> list[ChunkRun]:
     runs: list[ChunkRun] = []
-    wide = torch.promote_types(dtype, torch.float32)
     for group in grouped_chunks(packing, window):
         shared_bias = chunk_bias(packing, group, window, dtype) if group[0].plain else None
         for chunks in _progressions(group):
             step = chunks[1].query - chunks[0].query if len(chunks) > 1 else max(chunks[0].keys, chunks[0].queries)
             bias = chunk_bias(packing, chunks, window, dtype) if shared_bias is None else shared_bias
             far, real = far_columns(chunks, packing.valid.device)
-            far_bias = attention_bias(real, wide)[:, None, None]
+            far_bias = attention_bias(real, dtype)[:, None, None]
             runs.append(ChunkRun(chunks[0], len(chunks), step, bias=bias, far=far, far_bias=far_bias))
     return runs
 
@@ -196,6 +156,13 @@ def _progressions(chunks: list[QueryChunk]) -> list[list[QueryChunk]]:
         else:
             progressions.append([chunk])
     return progressions
+
+
+def _merge(out: Tensor, lse: Tensor, far_out: Tensor, far_lse: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the output ``(.., size)`` and its logsumexp ``(..)`` over both sets of keys."""
+    # In float32, because rounding the share to 16 bits would shift a whole row and its gradients.
+    share = (far_lse - lse).sigmoid()[..., None]
+    return torch.lerp(out.to(share.dtype), far_out.to(share.dtype), share), torch.logaddexp(lse, far_lse)
 
 
 def has_operators() -> bool:
@@ -290,10 +257,7 @@ class _VarlenAttention(torch.autograd.Function):
         for slots, bias in plan.far:
             far_out, far_lse, *far_states = _forward(query[rows], key[slots], value[slots], *plan.far_bounds, dropout)
             far_lse += bias
-            # In float32, because rounding the share to 16 bits would shift a whole row and its gradients.
-            share = (far_lse - lse[:, rows]).sigmoid().T[..., None]
-            out[rows] = torch.lerp(out[rows].to(share.dtype), far_out.to(share.dtype), share)
-            lse[:, rows] = torch.logaddexp(lse[:, rows], far_lse)
+            out[rows], lse.T[rows] = _merge(out[rows], lse.T[rows], far_out, far_lse.T)
             states += far_states
         ctx.save_for_backward(query, key, value, out, lse, *states)
         ctx.plan, ctx.dropout = plan, dropout

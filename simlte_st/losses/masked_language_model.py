@@ -115,51 +115,27 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
     def forward(
         ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, chunk_size: int, with_grad: bool
     ) -> Tensor:
-        device = hidden.device.type
-        common = torch.promote_types(hidden.dtype, weight.dtype)
-        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else common
-        wide = torch.promote_types(common, torch.float32)
         needs = [with_grad and needed for needed in ctx.needs_input_grad[:3]]
+        hidden, weight = hidden.detach().requires_grad_(needs[0]), weight.detach().requires_grad_(needs[1])
+        bias = None if bias is None else bias.detach().requires_grad_(needs[2])
+        wide = torch.promote_types(hidden.dtype, torch.float32)
         total = hidden.new_zeros((), dtype=wide)
-        hidden_grad = torch.zeros_like(hidden) if needs[0] else None
-        weight_grad = torch.zeros_like(weight, dtype=wide) if needs[1] else None
-        bias_grad = torch.zeros_like(bias, dtype=wide) if needs[2] and bias is not None else None
-        with torch.autocast(device, enabled=False):
-            low_weight = weight.to(dtype)
-            low_bias = None if bias is None else bias.to(dtype)
-            for begin in range(0, len(targets), chunk_size):
+        with torch.set_grad_enabled(any(needs)):
+            for begin in range(0, max(1, len(targets)), chunk_size):  # gradients of no tokens are zeros, not None
                 rows = slice(begin, begin + chunk_size)
-                chunk, target = hidden[rows].to(dtype), targets[rows].unsqueeze(1)
-                logits = torch.nn.functional.linear(chunk, low_weight, low_bias).to(wide)
-                log_z = logits.logsumexp(dim=1, keepdim=True)
-                total += (log_z - logits.gather(1, target)).sum()
-                if not any(needs):
-                    continue
-                # Gradient of the sum with respect to the logits, computed in place: softmax minus the one-hot targets.
-                slope = logits.sub_(log_z).exp_()
-                slope.scatter_add_(1, target, torch.full_like(log_z, -1.0))
-                if bias_grad is not None:
-                    bias_grad += slope.sum(dim=0)
-                slope = slope.to(dtype)
-                if hidden_grad is not None:
-                    hidden_grad[rows] = slope @ low_weight
-                if weight_grad is not None:
-                    if dtype == wide:
-                        weight_grad.addmm_(slope.T, chunk)  # avoids a second matrix of this size
-                    else:
-                        weight_grad += slope.T @ chunk
-        ctx.save_for_backward(hidden_grad, weight_grad, bias_grad)
-        ctx.dtypes = (hidden.dtype, weight.dtype, None if bias is None else bias.dtype)
+                logits = functional.linear(hidden[rows], weight, bias).to(wide)
+                loss = functional.cross_entropy(logits, targets[rows], reduction="sum")
+                del logits  # to free the memory before the gradients are computed
+                if any(needs):
+                    loss.backward()
+                total += loss.detach()
+        ctx.save_for_backward(hidden.grad, weight.grad, None if bias is None else bias.grad)
         return total
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
-        grads = [
-            None if grad is None else (grad * grad_output).to(dtype)
-            for grad, dtype in zip(ctx.saved_tensors, ctx.dtypes, strict=True)
-        ]
-        return (*grads, None, None, None)
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
+        return *(None if grad is None else grad * slope for grad in ctx.saved_tensors), None, None, None
 
 
 class MLMHead(HeadPrecision, nn.Module):

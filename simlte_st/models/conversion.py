@@ -88,7 +88,7 @@ def convert_base(
     from simlte_st.modules.chunk_mean import ChunkMean, to_chunk_mean
 
     # The new model is saved in the base's dtype.
-    loaded = base.copy(pooling) if isinstance(base, LoadedModel) else load_model(base, pooling, dtype="auto")
+    loaded = (base if isinstance(base, LoadedModel) else load_model(base, dtype="auto")).copy(pooling)
     if static.is_static(loaded.model):
         raise ModelError(f"{loaded.name!r} is a static model, which reads whole texts without conversion.")
     in_chunks = isinstance(loaded.model[0], ChunkMean)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -15,13 +14,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from simlte_st.arguments import Count, check_arguments
-from simlte_st.errors import ConfigurationError, ResumeError, SimlteError, format_count, keeping
-from simlte_st.files import SETTINGS_FILE, atomic_path, check_apart, check_file, discard, is_unused
+from simlte_st.errors import ConfigurationError, format_count, keeping
+from simlte_st.files import WorkFolder, atomic_path, check_apart, check_file
 from simlte_st.models.limits import Truncation, warn_of_truncation
 from simlte_st.models.names import ModelSource
-from simlte_st.models.parts import Part, PartEncoder, Parts, model_identity, open_parts, parts_folder
+from simlte_st.models.parts import Part, PartEncoder, Parts, model_identity
 from simlte_st.progress import TextBar
 from simlte_st.reading.documents import DocumentSource, read_documents
+
+PARTS = ".parts"
+"""Suffix of the folder that holds the parts of an output."""
 
 Device: TypeAlias = str | Sequence[str] | None
 """A device, several that share the work, or None for a GPU if available, otherwise the CPU."""
@@ -131,25 +133,18 @@ def encode_documents(
     check_encodes(model, "given")
     truncation = Truncation.of(model)
     check_device(device)
-    folder = parts_folder(output)
+    work = WorkFolder(output, PARTS, resume=resume)
     settings = {"normalize": normalize, "part_size": part_size, **model_identity(model), "dtype": str(model.dtype)}
-    lock = open_parts(output, settings, resume=resume)
-    try:
-        parts = Parts(reader, folder.absolute(), part_size)
-        try:
-            advice = f"Finished parts of {part_size:,} documents are in {folder}: continue with resume=True."
-            with keeping(lambda: advice):
-                paths = make_parts(parts, PartEncoder(model, batch_size, normalize), device, progress, warn=True)
-        except SimlteError:
-            if not any(folder.glob("part-*")):  # nothing to resume
-                shutil.rmtree(folder)
-            raise
+    with work.tidying("part-*"):
+        work.open(settings, overwrite=overwrite)
+        parts = Parts(reader, work.path.absolute(), part_size)
+        advice = f"Finished parts of {part_size:,} documents are in {work.path}: continue with resume=True."
+        with keeping(lambda: advice):
+            paths = make_parts(parts, PartEncoder(model, batch_size, normalize), device, progress, warn=True)
         report = EncodingReport(0, int(model.get_embedding_dimension() or 0), truncation)
         _join_parts(paths, output, report)
-        discard(folder, output)
+        work.close()
         return report
-    finally:
-        lock.release()
 
 
 def make_parts(parts: Parts, encoder: PartEncoder, device: Device, progress: bool, *, warn: bool = False) -> list[Path]:
@@ -208,13 +203,4 @@ def check_vectors(documents: DocumentSource, output: Path, *, resume: bool = Fal
     if output.suffix.lower() != ".parquet":
         raise ConfigurationError(f"{output}: choose a name that ends in .parquet, the format of the vectors.")
     check_file(output, overwrite or resume)
-    parts = parts_folder(output)
-    interrupted = (parts / SETTINGS_FILE).exists()
-    if resume:
-        if not interrupted:
-            raise ResumeError(f"There is no interrupted run at {parts}.")
-        return
-    if interrupted and not overwrite:
-        raise ConfigurationError(f"{parts} already exists: resume it (resume=True) or replace it (overwrite=True).")
-    if parts.exists() and not interrupted and not is_unused(parts):
-        raise ConfigurationError(f"{parts} was not written by this command: choose another output.")
+    WorkFolder(output, PARTS, resume=resume).check(overwrite=overwrite)

@@ -49,7 +49,7 @@ class LoadedModel:
     tuned: bool
 
     def copy(self, pooling: str = "keep", max_seq_length: int | None = None) -> LoadedModel:
-        """Copy the model, with another pooling or length."""
+        """Copy the model, with another pooling (``"cls"`` or ``"mean"``) or length in tokens."""
         copy = deepcopy(self)
         if pooling != "keep":
             _set_pooling(copy.model, self.name, pooling)
@@ -59,8 +59,6 @@ class LoadedModel:
 
 def load_model(
     name: str | os.PathLike[str],
-    pooling: str = "keep",
-    max_seq_length: int | None = None,
     dtype: torch.dtype | Literal["auto"] | None = None,
     device: str | None = None,
 ) -> LoadedModel:
@@ -71,8 +69,6 @@ def load_model(
 
     Args:
         name: A folder, a model of this package, or a name on the Hub.
-        pooling: ``"cls"`` or ``"mean"`` to replace the model's pooling, ``"keep"`` to keep it.
-        max_seq_length: Maximum number of tokens to read; None for the model's own limit.
         dtype: Dtype of the weights; None for float32 on a CPU and the checkpoint's dtype on a GPU, ``"auto"`` for the
             checkpoint's dtype on any device.
         device: Torch device (default: a GPU if available, otherwise the CPU).
@@ -94,10 +90,6 @@ def load_model(
     tuned = is_static(model) or any(
         is_sentence_transformer_model(place, cache_folder=cache, local_files_only=True) for place in _places(source)
     )
-    if pooling != "keep":  # "keep" leaves sentence-transformers' choice for bare models
-        _set_pooling(model, name, pooling)
-    if max_seq_length is not None:
-        _set_length(model, name, max_seq_length)
     return LoadedModel(model, name, tuned)
 
 

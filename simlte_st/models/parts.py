@@ -19,11 +19,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from filelock import FileLock
 from numpy.typing import NDArray
 
-from simlte_st.errors import ModelError, ResumeError
-from simlte_st.files import SETTINGS_FILE, atomic_path, changes, compute_digest, hold, read_json, write_json
+from simlte_st.errors import ModelError
+from simlte_st.files import atomic_path, compute_digest
 from simlte_st.models.vectors import Encoded, modules_digest, tokenizer_digest
 from simlte_st.prompts import document_prompt
 
@@ -73,26 +72,6 @@ class Parts:
         for number, batch in enumerate(iter(lambda: list(itertools.islice(documents, self.size)), []), start=1):
             ids = [document.id for document in batch]
             yield Part.of(self.folder, number, ids, [document.text for document in batch])
-
-
-def parts_folder(output: Path) -> Path:
-    """Return the folder for the parts of an output."""
-    return output.with_name(f"{output.name}.parts")
-
-
-def open_parts(output: Path, settings: dict[str, Any], *, resume: bool) -> FileLock:
-    """Lock the parts folder, and empty it unless a run is resumed."""
-    parts = parts_folder(output)
-    lock, settings_path = hold(parts), parts / SETTINGS_FILE
-    if resume:
-        if differences := changes(read_json(settings_path), settings):
-            lock.release()
-            raise ResumeError(f"The run at {parts} has different settings ({'; '.join(differences.values())}).")
-        return lock
-    for path in parts.glob("part-*"):
-        path.unlink()
-    write_json(settings_path, settings)
-    return lock
 
 
 @dataclass(frozen=True)

@@ -12,17 +12,15 @@ import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import cast
 
 import torch
 from filelock import FileLock
 from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from torch import Tensor, nn
 
-from simlte_st.compat import checkpoint_name, get_encoder, quiet_transformers, with_encoder
+from simlte_st.compat import checkpoint_name, get_encoder, quiet_transformers
 from simlte_st.files import HOME_VARIABLE, atomic_path, check_place, compute_digest
 from simlte_st.longformer import convert_to_longformer
 from simlte_st.models.names import OWN_ENCODERS, OWN_STATIC, base_of_own_models, own_folder
@@ -56,7 +54,7 @@ def make_untrained(name: str, model: SentenceTransformer) -> SentenceTransformer
             source = checkpoint_name(get_encoder(model))
             encoder = convert_to_longformer(source, OWN_ENCODERS[name], attention_window=128)
         pooling = next(index for index, module in enumerate(model) if isinstance(module, Pooling))
-        model[0] = with_encoder(cast(Transformer, model[0]), encoder)
+        model[0].model = encoder
         model[pooling] = PositionPooling(encoder.config.hidden_size)
     model.max_seq_length = OWN_ENCODERS[name]
     return model

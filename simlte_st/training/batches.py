@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import torch
 from datasets import Dataset
 from numpy.typing import NDArray
@@ -23,12 +23,16 @@ from simlte_st.models.lsa import count_matrix
 from simlte_st.models.static import flat_features
 from simlte_st.progress import progress_bar
 from simlte_st.reading.document import SegmentedDocument
+from simlte_st.views.corpus import SCHEMA
 from simlte_st.views.transform import DocSplitTransform
 from simlte_st.views.views import draw_spans
 from simlte_st.words.tokens import flat_ids, space_before, special_ids
 
 _TOKENIZE_BATCH = 256  # number of documents to tokenize at once
 _COUNT_BATCH = 10_000  # number of documents to count tokens in at once
+
+_SCHEMA = SCHEMA.remove(SCHEMA.get_field_index("sentences")).append(pa.field("ids", SCHEMA.field("tokens").type))
+"""Columns of a tokenized corpus, with the token ids of a document instead of its sentences."""
 
 TokenIds = NDArray[np.int32]
 
@@ -90,38 +94,20 @@ class TokenizedDocument(SegmentedDocument):
 
 
 class TokenViews:
-    """Draws the views of a corpus as token ids; the transform of a data set of row numbers.
+    """Draws the views of a tokenized corpus as token ids; the transform of a data set of row numbers.
 
-    The tokens are stored in a memory-mapped file in the run's folder, 4 bytes each. As in
-    :class:`~simlte_st.data.DocSplitTransform`, views depend on (seed, epoch, document).
+    As in :class:`~simlte_st.data.DocSplitTransform`, views depend on (seed, epoch, document).
+
+    Args:
+        corpus: The corpus, from :func:`tokenize_corpus`.
+        views: The view, the seed and the epoch.
     """
 
-    def __init__(self, corpus: Dataset, views: DocSplitTransform, folder: Path) -> None:
-        self.corpus = corpus.with_format(None).select_columns(["id", "paragraphs"])
-        self.views, self.folder = views, folder
+    def __init__(self, corpus: Dataset, views: DocSplitTransform) -> None:
+        self.corpus, self.views = corpus.with_format("arrow"), views
 
     def __deepcopy__(self, memo: object) -> TokenViews:
         return self  # datasets deep-copies the transform of a data set
-
-    def __getstate__(self) -> dict[str, object]:
-        # Each process maps the files itself.
-        return {"corpus": self.corpus, "views": self.views, "folder": self.folder}
-
-    @cached_property
-    def _ids(self) -> TokenIds:
-        return np.asarray(np.memmap(self.folder / "ids", dtype=np.int32, mode="r"))  # slicing a memmap is slow
-
-    @cached_property
-    def _bounds(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """First sentence of each document and first token of each sentence, both followed by the total."""
-        documents, sentences = (np.fromfile(self.folder / name, dtype=np.int64) for name in ("documents", "sentences"))
-        return np.concatenate([[0], np.cumsum(documents)]), np.concatenate([[0], np.cumsum(sentences)])
-
-    @property
-    def lengths(self) -> NDArray[np.int64]:
-        """Number of tokens of each document."""
-        documents, sentences = self._bounds
-        return np.diff(sentences[documents])
 
     def rows(self) -> Dataset:
         """Return a data set with rows ``{"anchor": ids, "positive": ids}`` (int32)."""
@@ -129,51 +115,52 @@ class TokenViews:
 
     def __call__(self, batch: Mapping[str, Sequence[int]]) -> dict[str, list[TokenIds]]:
         """Draw the views of a batch of rows for the current epoch."""
-        rows, (documents, sentences) = [int(row) for row in batch["row"]], self._bounds
-        columns = self.corpus[rows]
+        table = self.corpus[[int(row) for row in batch["row"]]]
+        names = [table[name].to_pylist() for name in ("id", "paragraphs")]
+        numbers = ([row.values.to_numpy() for row in table[name]] for name in ("tokens", "ids"))
         view_ids: dict[str, list[TokenIds]] = {"anchor": [], "positive": []}
-        for row, name, paragraphs in zip(rows, columns["id"], columns["paragraphs"], strict=True):
-            starts = sentences[documents[row] : documents[row + 1] + 1]
-            document = TokenizedDocument(name, (), tuple(paragraphs), tuple(np.diff(starts).tolist()))
+        for name, paragraphs, tokens, ids in zip(*names, *numbers, strict=True):
+            document = TokenizedDocument(name, (), tuple(paragraphs), tuple(tokens.tolist()))
+            starts = np.concatenate([[0], np.cumsum(tokens)])
             views = draw_spans(document, self.views.view, seed=self.views.seed, epoch=self.views.callback.epoch)
             for column, spans in zip(view_ids.values(), views or ((), ()), strict=True):
                 pieces = [
-                    self._ids[starts[number] + start : starts[number + 1] if stop is None else starts[number] + stop]
+                    ids[starts[number] + start : starts[number + 1] if stop is None else starts[number] + stop]
                     for number, start, stop in spans
                 ]
                 # A document of a single token gets two identical views.
-                column.append(np.concatenate(pieces) if pieces else self._ids[starts[0] : starts[-1]])
+                column.append(np.concatenate(pieces) if pieces else ids)
         return view_ids
 
     def counts(self, tokenizer: Tokenizer) -> csr_array:
         """Return token counts, excluding special tokens, ``(documents, vocabulary)``, float32."""
-        (documents, sentences), size = self._bounds, tokenizer.get_vocab_size()
-        all_bounds, special, parts = sentences[documents], special_ids(tokenizer), []
-        for first in range(0, len(self.corpus), _COUNT_BATCH):
-            bounds = all_bounds[first : first + _COUNT_BATCH + 1]
-            parts.append(count_matrix(self._ids[bounds[0] : bounds[-1]], np.diff(bounds), size, special))
+        size, special, parts = tokenizer.get_vocab_size(), special_ids(tokenizer), []
+        for table in self.corpus.iter(batch_size=_COUNT_BATCH):
+            ids = table["ids"].combine_chunks()
+            parts.append(count_matrix(ids.flatten().to_numpy(), ids.value_lengths().to_numpy(), size, special))
         return csr_array(vstack(parts, format="csr"))
 
 
-def write_tokens(corpus: Dataset, tokenizer: Tokenizer, folder: Path, *, progress: bool) -> None:
-    """Write the token ids, tokens per sentence and sentences per document of a corpus, unless the folder exists."""
-    if folder.exists():
-        return
-    space = space_before(tokenizer)
-    with atomic_path(folder) as path:
-        path.mkdir()
+def tokenize_corpus(corpus: Dataset, tokenizer: Tokenizer, file: Path, *, progress: bool) -> Dataset:
+    """Write a corpus with token ids instead of sentences to a file, unless it exists, and open it, memory-mapped."""
+    if not file.exists():
+        space, columns = (
+            space_before(tokenizer),
+            corpus.with_format(None).select_columns(["id", "paragraphs", "sentences"]),
+        )
         with (
-            open(path / "ids", "wb") as ids, open(path / "sentences", "wb") as sentences,
-            open(path / "documents", "wb") as documents,
+            atomic_path(file) as path, pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, _SCHEMA) as writer,
             progress_bar("Tokenizing", len(corpus), show=progress) as bar,
         ):  # fmt: skip
-            for batch in corpus.with_format(None).select_columns("sentences").iter(batch_size=_TOKENIZE_BATCH):
-                texts = [space + sentence for document in batch["sentences"] for sentence in document]
-                batch_ids, lengths = flat_ids(tokenizer, texts)
-                batch_ids.astype(np.int32).tofile(ids)
-                lengths.tofile(sentences)
-                np.array([len(document) for document in batch["sentences"]], dtype=np.int64).tofile(documents)
-                bar.update(len(batch["sentences"]))
+            for batch in columns.iter(batch_size=_TOKENIZE_BATCH):
+                sentences = batch["sentences"]
+                ids, sizes = flat_ids(tokenizer, [space + sentence for document in sentences for sentence in document])
+                starts = np.cumsum([0, *map(len, sentences)])  # first sentence of each document
+                lists = ((starts, sizes), (np.concatenate([[0], np.cumsum(sizes)])[starts], ids))
+                tokens = [pa.ListArray.from_arrays(*(numbers.astype(np.int32) for numbers in pair)) for pair in lists]
+                writer.write_batch(pa.record_batch([batch["id"], batch["paragraphs"], *tokens], schema=_SCHEMA))
+                bar.update(len(sentences))
+    return Dataset.from_file(str(file))
 
 
 def view_preprocessor(model: SentenceTransformer) -> Callable[..., dict[str, Tensor]]:

@@ -27,7 +27,7 @@ from simlte_st.models.limits import CUT_SHARE, DOCUMENTS, Truncation, warn_of_la
 from simlte_st.modules.chunk_mean import can_read_in_chunks
 from simlte_st.reading.document import Document, text_key
 from simlte_st.reading.documents import DocumentReader, Shards
-from simlte_st.training.batches import TokenViews, write_tokens
+from simlte_st.training.batches import TokenViews, tokenize_corpus
 from simlte_st.training.prepare_model import TrainingSetup
 from simlte_st.training.run import Run
 from simlte_st.views.corpus import CorpusReport, DocumentStream, StreamedViews, document_lengths, shard_order, usable_by
@@ -82,7 +82,7 @@ class TrainingCorpus:
 
     def lengths(self) -> Iterable[NDArray[np.int64]]:
         """Return the number of tokens of each training document, in batches."""
-        return document_lengths(self.dataset) if self.token_views is None else [self.token_views.lengths]
+        return document_lengths(self.dataset if self.token_views is None else self.token_views.corpus)
 
 
 @main_first
@@ -118,9 +118,9 @@ def load_corpus(
     report, token_views = views.report, None
     assert report is not None
     if setup.static and shards is None:
-        write_tokens(dataset, setup.model.tokenizer, run.folder.tokens, progress=run.progress)
-        token_views = TokenViews(dataset, views, run.folder.tokens)
-        lengths = token_views.lengths  # exact, whereas the report contains estimates
+        tokens = tokenize_corpus(dataset, setup.model.tokenizer, run.folder.tokens, progress=run.progress)
+        token_views, lengths = TokenViews(tokens, views), np.concatenate([*document_lengths(tokens)])
+        # Exact numbers, whereas the report contains estimates.
         report = replace(report, tokens=int(lengths.sum()), longest=int(lengths.max()))
     punkt = folder / "punkt.json"
     segmenter = PunktSegmenter.from_dict(read_json(punkt)) if punkt.exists() else make_segmenter(views.segmenter, tuple)

@@ -5,17 +5,14 @@ from __future__ import annotations
 import os
 import re
 import reprlib
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock
-
 from simlte_st import files
 from simlte_st.distributed import connect_processes, is_main, let_main_finish, on_main, world
-from simlte_st.errors import ConfigurationError, ResumeError, SimlteError, TrainingInterrupted
+from simlte_st.errors import TrainingInterrupted
 from simlte_st.models.names import check_model
 from simlte_st.reading.document import DocumentSource, content_id
 from simlte_st.reading.documents import DocumentReader, Shards, read_documents
@@ -92,17 +89,13 @@ def open_run(
     check_device(device)
     device = connect_processes(device)
     folder = RunFolder(output, resume=resume)
-    try:
-        bf16 = bf16_available(device) if bf16 is None else bf16
-        yield Run(folder, device, bf16, seed, progress and is_main())
-    except SimlteError:
-        folder.abandon()
-        raise
-    except TrainingInterrupted:
-        let_main_finish()
-        raise
-    finally:
-        folder.release()
+    with folder.tidying("checkpoints/*"):
+        try:
+            bf16 = bf16_available(device) if bf16 is None else bf16
+            yield Run(folder, device, bf16, seed, progress and is_main())
+        except TrainingInterrupted:
+            let_main_finish()
+            raise
 
 
 Setting = str | float | list[str] | None
@@ -124,66 +117,17 @@ def to_setting(argument: object) -> Setting:
     return re.sub(" at 0x[0-9a-fA-F]+", "", _short.repr(argument)) + shards
 
 
-class RunFolder:
-    """The work folder of a run, ``OUTPUT.run``, which one process locks."""
+class RunFolder(files.WorkFolder):
+    """The work folder of a run, ``OUTPUT.run``."""
 
     def __init__(self, output: Path, *, resume: bool = False) -> None:
-        self.output, self.path, self.resume = output, output.with_name(f"{output.name}{files.RUN}"), resume
+        super().__init__(output, ".run", resume=resume)
         self.trained = trained_path(output)
         names = ("base", "taught", "corpus", "tokens", "checkpoints")
         self.base, self.taught, self.corpus, self.tokens, self.checkpoints = (self.path / name for name in names)
-        self._lock: FileLock | None = None
-
-    def open(self, settings: Mapping[str, Setting], *, overwrite: bool = False) -> None:
-        """Create the work folder, or open the one left by an interrupted run, and lock it."""
-        self.check(overwrite=overwrite)
-        if self.resume:
-            if differences := files.changes(self.saved_settings, settings):
-                raise ResumeError(f"The interrupted run had different settings ({'; '.join(differences.values())}).")
-        elif self._is_interrupted:
-            shutil.rmtree(self.path)
-        self._lock = files.hold(self.path)
-        if not self.resume:
-            files.write_json(self.path / files.SETTINGS_FILE, settings)
-
-    @property
-    def saved_settings(self) -> dict[str, Setting]:
-        """Settings of the interrupted run; empty if no run was interrupted."""
-        file = self.path / files.SETTINGS_FILE
-        return files.read_json(file) if file.exists() else {}
-
-    @property
-    def _is_interrupted(self) -> bool:
-        return self.path.exists() and not files.is_unused(self.path)
 
     def check(self, *, overwrite: bool = False) -> None:
         """Check that a new run can start, or that there is an interrupted run to resume."""
-        if self.resume:
-            if not self.saved_settings:
-                finished = f" {self.output} is finished." if self.output.exists() else ""
-                raise ResumeError(f"There is no interrupted run in {self.path}.{finished}")
-            return
-        files.check_free(self.output, overwrite)
-        files.check_free(self.trained, overwrite)
-        if self._is_interrupted:
-            if not self.saved_settings:
-                raise ConfigurationError(f"{self.path} exists but is not a run's work folder: choose another output.")
-            files.hold(self.path).release()
-            if not overwrite:
-                advice = "resume it (resume=True) or start over (overwrite=True)."
-                raise ConfigurationError(f"{self.path} holds an interrupted run: {advice}")
-
-    def abandon(self) -> None:
-        """Remove the folder of a run that failed before its first checkpoint."""
-        if self._lock is not None and not self.resume and not any(self.checkpoints.glob("*")):
-            self.close()
-
-    def close(self) -> None:
-        """Remove the folder of a finished run."""
-        self.release()
-        files.discard(self.path, self.output)
-
-    def release(self) -> None:
-        """Unlock the work folder."""
-        if self._lock is not None:
-            self._lock.release()
+        for target in () if self.resume else (self.output, self.trained):
+            files.check_free(target, overwrite)
+        super().check(overwrite=overwrite)

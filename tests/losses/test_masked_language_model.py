@@ -344,7 +344,7 @@ def test_only_one_chunk_of_logits_is_computed_at_once() -> None:
     hidden, weight, bias, targets = inputs()
     with Sizes() as sizes:
         chunked_cross_entropy(hidden, weight, bias, targets, 8).backward()
-    assert sizes.rows <= {8, TOKENS % 8, SIZE}  # the last is the weight, transposed
+    assert sizes.rows <= {8, TOKENS % 8, 1, SIZE}  # the last two are the bias and the weight, transposed
     assert 8 in sizes.rows
     with Sizes() as sizes:
         plain(hidden, weight, bias, targets).backward()

@@ -130,7 +130,7 @@ def test_sources_and_folders_are_not_replaced(model: SentenceTransformer, tmp_pa
             encode_documents(model, tmp_path / "texts", tmp_path / name, overwrite=True)
     (tmp_path / "v.parquet.parts").mkdir()
     (tmp_path / "v.parquet.parts" / "thesis.txt").write_text("years")
-    with pytest.raises(ConfigurationError, match=r"v\.parquet\.parts was not written by"):
+    with pytest.raises(ConfigurationError, match=r"v\.parquet\.parts exists but"):
         encode_documents(model, tmp_path / "texts", tmp_path / "v.parquet", overwrite=True)
     assert (tmp_path / "texts" / "a.txt").exists()
 

@@ -32,7 +32,7 @@ def pooling_of(model: SentenceTransformer) -> Any:
 
 @pytest.mark.parametrize(("asked", "found"), [("keep", "mean"), ("cls", "cls"), ("mean", "mean")])
 def test_raw_checkpoint(bert_path: Path, asked: str, found: str) -> None:
-    base = load_model(bert_path, pooling=asked)
+    base = load_model(bert_path).copy(asked)
     assert not base.tuned
     assert base.name == str(bert_path)
     assert pooling_of(base.model) == found
@@ -89,12 +89,12 @@ def test_copy(encoder_path: Path) -> None:
 
 def test_max_seq_length(bert_path: Path) -> None:
     assert load_model(bert_path).model.max_seq_length == 64
-    base = load_model(bert_path, max_seq_length=20)
+    base = load_model(bert_path).copy(max_seq_length=20)
     assert base.model.max_seq_length == 20
     assert base.model.preprocess(["ba " * 50])["input_ids"].shape[1] == 20
-    assert load_model(bert_path, max_seq_length=64).model.max_seq_length == 64
+    assert load_model(bert_path).copy(max_seq_length=64).model.max_seq_length == 64
     with pytest.raises(ConfigurationError, match=r"max_seq_length=65: .* 64 tokens"):
-        load_model(bert_path, max_seq_length=65)
+        load_model(bert_path).copy(max_seq_length=65)
 
 
 def model_with_a_shorter_tokenizer(kind: str, path: Path, tokenizer_path: Path, **settings: Any) -> Path:
@@ -196,8 +196,8 @@ def test_special_token_strings_are_read_as_text(encoder_path: Path, tmp_path: Pa
 def test_length_without_room_for_text_is_refused(length: int, encoder_path: Path) -> None:
     room = f"max_seq_length={length} tokens, but special tokens and the prompt take 2, leaving no room for text"
     with pytest.raises(ConfigurationError, match=room):
-        load_model(encoder_path, max_seq_length=length)
-    loaded = load_model(encoder_path, max_seq_length=3)
+        load_model(encoder_path).copy(max_seq_length=length)
+    loaded = load_model(encoder_path).copy(max_seq_length=3)
     with pytest.raises(ConfigurationError, match=room), reading_at_most(loaded.model, length):
         pass
     assert loaded.model.max_seq_length == 3

@@ -114,7 +114,7 @@ def test_bfloat16_tables_load_in_float32(static_model: Stock, texts: list[str], 
 
 def test_static_models_have_no_max_seq_length(static_path: Path, documents: list[str]) -> None:
     with pytest.raises(ConfigurationError, match="max_seq_length=64"):
-        load_model(static_path, max_seq_length=64)
+        load_model(static_path).copy(max_seq_length=64)
     ours = simlte_st.SentenceTransformer(static_path)
     with pytest.raises(ConfigurationError, match="max_seq_length=64"):
         ours.max_seq_length = 64
@@ -133,7 +133,7 @@ def test_static_models_have_no_max_seq_length(static_path: Path, documents: list
 
 def test_inapplicable_options_are_refused(static_path: Path, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="no Pooling"):
-        load_model(static_path, pooling="mean")
+        load_model(static_path).copy("mean")
     with pytest.raises(ModelError, match="whole texts"):
         convert_base(static_path, tmp_path / "converted")
 

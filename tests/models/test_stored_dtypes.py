@@ -25,11 +25,12 @@ from transformers import (
 )
 
 from simlte_st.errors import ResumeError
+from simlte_st.files import WorkFolder
 from simlte_st.models.conversion import convert_base
 from simlte_st.models.device import default_dtype
-from simlte_st.models.encode import encode_documents, loading_device
+from simlte_st.models.encode import PARTS, encode_documents, loading_device
 from simlte_st.models.loading import load_model
-from simlte_st.models.parts import model_identity, open_parts
+from simlte_st.models.parts import model_identity
 from simlte_st.models.sentence_transformers import SentenceTransformer
 
 TEXTS = [make_document(number, sentences=1 + number) for number in range(8)]
@@ -100,7 +101,9 @@ def test_resuming_with_another_dtype_is_refused(docs: Path, tmp_path: Path) -> N
     output = tmp_path / "v.parquet"
     narrow, wide = (load_model(folder, dtype=dtype, device="cpu").model for dtype in ("auto", None))
     settings = {"normalize": False, **model_identity(narrow), "dtype": "torch.bfloat16"}
-    open_parts(output, settings, resume=False).release()
+    interrupted = WorkFolder(output, PARTS)
+    interrupted.open(settings)
+    interrupted.release()
     with pytest.raises(ResumeError, match=r"dtype: was 'torch\.bfloat16', is 'torch\.float32'"):
         encode_documents(wide, docs, output, resume=True, progress=False)
 

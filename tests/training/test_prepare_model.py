@@ -35,7 +35,7 @@ def long(documents: list[str]) -> list[str]:
 
 def saved(bert_path: Path, folder: Path, pooling: str) -> LoadedModel:
     """A sentence encoder: a base that comes with its pooling."""
-    load_model(bert_path, pooling).model.save_pretrained(str(folder), create_model_card=False)
+    load_model(bert_path).copy(pooling).model.save_pretrained(str(folder), create_model_card=False)
     return load_model(folder)
 
 
@@ -51,7 +51,7 @@ def test_short_base_becomes_chunk_mean_with_its_head(bert_path: Path, folder: Pa
     assert head.pretrained
     expected = make_mlm_head(base.model, "pretrained").state_dict()
     assert all(torch.equal(value, expected[name]) for name, value in head.state_dict().items())
-    reader = load_model(folder, "mean").model[0]
+    reader = load_model(folder).copy("mean").model[0]
     assert isinstance(reader, ChunkMean)
     assert (reader.pooling_mode, reader.chunk_length) == ("mean", 64)
 
@@ -74,7 +74,7 @@ def test_positions_beyond_the_tokenizer_limit_are_used(
 
 @pytest.mark.parametrize("max_length", [32, 64, "base", None])
 def test_shorter_max_length_does_not_convert_the_base(bert_path: Path, folder: Path, max_length: Any) -> None:
-    base = load_model(str(bert_path), pooling="cls")
+    base = load_model(str(bert_path)).copy("cls")
     convert(base, Preset(max_length=max_length), folder, 0)
     assert not folder.exists()
     assert base.model.max_seq_length == 64

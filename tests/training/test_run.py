@@ -13,7 +13,7 @@ from support import make_document
 
 from simlte_st import train
 from simlte_st.data import DocSplit, PunktSegmenter, read_documents
-from simlte_st.errors import ConfigurationError, ResumeError
+from simlte_st.errors import ConfigurationError, DataError, ResumeError
 from simlte_st.files import read_json
 from simlte_st.models.names import OWN_STATIC, PACKAGED_BASE
 from simlte_st.training import prepare_model
@@ -103,12 +103,15 @@ def opened(output: Path, settings: Any = None, *, resume: bool = False, overwrit
     return folder
 
 
-def test_abandoned_run_removes_its_new_folder(tmp_path: Path) -> None:
-    opened(tmp_path / "model").abandon()
-    assert not (tmp_path / "model.run").exists()
-    opened(tmp_path / "model").release()
-    opened(tmp_path / "model", resume=True).abandon()
-    assert (tmp_path / "model.run").exists()
+def test_failed_run_removes_its_new_folder(tmp_path: Path) -> None:
+    for resume in (False, True):
+        if resume:
+            opened(tmp_path / "model").release()
+        folder = opened(tmp_path / "model", resume=resume)
+        with pytest.raises(DataError), folder.tidying("checkpoints/*"):
+            raise DataError("no documents")
+        assert (tmp_path / "model.run").exists() == resume
+        folder.release()
 
 
 def test_kill_during_cleanup_leaves_a_finished_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,8 +27,9 @@ from simlte_st.models.loading import load_model
 from simlte_st.models.lsa import append_lsa, document_token_counts
 from simlte_st.training import get_preset
 from simlte_st.training import prepare_model as loading
-from simlte_st.training.batches import TokenViews, view_preprocessor, write_tokens
+from simlte_st.training.batches import TokenViews, tokenize_corpus, view_preprocessor
 from simlte_st.training.prepare_model import preset_for
+from simlte_st.views.corpus import document_lengths
 
 OPTIONS: dict[str, Any] = {"max_steps": 8, "batch_size": 16, "keep": "trained", "progress": False, "device": "cpu"}
 
@@ -172,8 +173,8 @@ def test_verdict_compares_whole_halves(static_path: Path, tmp_path: Path) -> Non
 def test_token_views_match_text_views(static_model: SentenceTransformer, documents: list[str], tmp_path: Path) -> None:
     views = DocSplitTransform(seed=3)
     corpus = views.attach([*documents, "Net run kor na so ma", "One " * 70 + "run."])
-    write_tokens(corpus, static_model.tokenizer, tmp_path / "tokens", progress=False)
-    tokens = TokenViews(corpus, views, tmp_path / "tokens")
+    tokenized = tokenize_corpus(corpus, static_model.tokenizer, tmp_path / "tokens", progress=False)
+    tokens = TokenViews(tokenized, views)
     for epoch in (0, 1):
         views.callback.epoch = epoch
         drawn, rows = tokens.rows()[:], corpus[:]
@@ -188,7 +189,7 @@ def test_token_views_match_text_views(static_model: SentenceTransformer, documen
     assert [len(half) for half in halves] == [3, 3], "of one sentence"
     ids = [static_model.tokenizer.encode(text, add_special_tokens=False).ids for text in texts_of(corpus)]
     assert [*halves[0], *halves[1]] == ids[48]
-    assert tokens.lengths.tolist() == [len(own) for own in ids]
+    assert [length for part in document_lengths(tokenized) for length in part] == [len(own) for own in ids]
     again = pickle.loads(pickle.dumps(tokens)).rows()[:]
     assert all(np.array_equal(one, two) for one, two in zip(again["anchor"], drawn["anchor"], strict=True))
     prompted = view_preprocessor(static_model)(drawn["anchor"][:2], prompt="ba bun ")
@@ -198,8 +199,8 @@ def test_token_views_match_text_views(static_model: SentenceTransformer, documen
 def test_token_counts_match_the_texts(static_model: SentenceTransformer, documents: list[str], tmp_path: Path) -> None:
     views = DocSplitTransform()
     corpus = views.attach([*documents, "[MASK] run. [MASK] so. Run ma."])
-    write_tokens(corpus, static_model.tokenizer, tmp_path / "tokens", progress=False)
-    counts = TokenViews(corpus, views, tmp_path / "tokens").counts(static_model.tokenizer)
+    tokenized = tokenize_corpus(corpus, static_model.tokenizer, tmp_path / "tokens", progress=False)
+    counts = TokenViews(tokenized, views).counts(static_model.tokenizer)
     texts = texts_of(corpus)
     assert document_token_counts(static_model, counts) is counts
     np.testing.assert_array_equal(document_token_counts(static_model, texts).toarray(), counts.toarray())

@@ -41,7 +41,7 @@ def test_training_matches_the_papers_objective(bert_path: Path, documents: list[
     train_rival("contrastive-tension", documents, bert_path, tmp_path / "out", preset=preset, seed=5, steps=steps)
 
     # By hand: two encoders, binary cross-entropy of dot products, AdamW with a rate that falls linearly.
-    kept = load_model(bert_path, "mean", 32).model
+    kept = load_model(bert_path).copy("mean", 32).model
     dropped = copy.deepcopy(kept)
     count = tokenizer_counter(kept.tokenizer)
     segmented = [segment_document(document, PunktSegmenter(), count) for document in read_documents(documents)]
