@@ -73,12 +73,12 @@ def read_documents(
             ``IterableDataset``; a pandas or polars ``DataFrame`` or a ``pyarrow.Table``; an iterable of strings, of
             mappings, or of :class:`Document` objects, which keep their id, label and split; or a list of paths and
             ``hub:`` names, read in order. A reader is returned unchanged. :data:`simlte_st.reading.formats.FORMATS`
-            lists the file formats. Text, Markdown, e-mails, notebooks, HTML, XML, PDF, DOCX, PPTX, ODT, RTF and EPUB
-            hold one document each. JSON (an array of objects or strings, or JSON lines), CSV, TSV and mailboxes,
+            lists the file formats. Text, Markdown, e-mails, notebooks, HTML, XML, PDF, DOCX, PPTX, MSG, ODT, RTF and
+            EPUB hold one document each. JSON (an array of objects or strings, or JSON lines), CSV, TSV and mailboxes,
             optionally compressed with gzip or Zstandard, parquet and each sheet of an XLSX workbook that has a header
-            are tables. HTML, XML, PDF, DOCX, PPTX, XLSX, ODT, RTF and EPUB need the "documents" extra; without it, such
-            files in a folder are skipped and counted. With several sources, generated ids start with the source's name,
-            and with parent folders if names repeat: ``b.csv:17``, ``folder/a.txt``.
+            are tables. HTML, XML, PDF, DOCX, PPTX, XLSX, MSG, ODT, RTF and EPUB need the "documents" extra; without it,
+            such files in a folder are skipped and counted. With several sources, generated ids start with the source's
+            name, and with parent folders if names repeat: ``b.csv:17``, ``folder/a.txt``.
         text_column: Column of text, or its path in a struct, such as ``article.body`` (default: text; otherwise the
             first of content, body, document, article, abstract, full_text, raw and message; otherwise the only column
             of strings, or the one with by far the longest). If two columns share a name, the second is ``NAME_2``.

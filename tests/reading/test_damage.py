@@ -22,7 +22,7 @@ from simlte_st.reading.documents import read_documents
 SUFFIXES = (
     ".txt", ".md", ".jsonl", ".csv", ".tsv", ".parquet", ".jsonl.gz", ".csv.zst"
 )  # fmt: skip
-FORMATTED = (".eml", ".mbox", ".html", ".pdf", ".docx", ".odt", ".rtf", ".epub", ".pptx", ".xlsx")
+FORMATTED = (".eml", ".mbox", ".html", ".pdf", ".docx", ".odt", ".rtf", ".epub", ".pptx", ".xlsx", ".msg")
 # Bytes that parsers look for: quotes, line ends, byte order marks, escapes, compression headers.
 ODD_BYTES = [
     b"\0", b'"', b"\n", b"\r", b"\xff\xfe", b"\xef\xbb\xbf", b"\xff\xfe\0\0", b"\\ud800", b"{", b"]", b"PAR1",
@@ -59,7 +59,7 @@ def write(path: Path, rows: list[str]) -> bytes:
         path.write_bytes(f"{{\\rtf1\\ansi {' '.join(map(plain, rows))}}}".encode())
     elif path.suffix == ".epub":
         write_epub(path, {f"{number}.xhtml": page(row) for number, row in enumerate(rows)})
-    elif path.suffix in (".pptx", ".xlsx"):
+    elif path.suffix in (".pptx", ".xlsx", ".msg"):
         path.write_bytes(next(Path(__file__).parent.glob(f"formats/files/*{path.suffix}")).read_bytes())
     elif path.suffix == ".docx":
         write_docx(path, [plain(row) for row in rows])

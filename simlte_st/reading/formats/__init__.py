@@ -10,7 +10,7 @@ from pathlib import Path
 
 from simlte_st.extras import check_installed
 from simlte_st.reading.formats.html import read_html
-from simlte_st.reading.formats.mail import is_mail, open_mbox, read_eml
+from simlte_st.reading.formats.mail import is_mail, open_mbox, read_eml, read_msg
 from simlte_st.reading.formats.office import read_docx, read_epub, read_odt, read_pdf, read_pptx, read_rtf, read_xml
 from simlte_st.reading.formats.records import open_csv, open_json, open_json_lines, open_workbook
 from simlte_st.reading.rows import EXTRA, BadTextError, Content, Event, Reading, Row, Skip, make_skip
@@ -70,6 +70,7 @@ FORMATS: tuple[TextFormat | TableFormat, ...] = (
     PLAIN_TEXT,
     TextFormat((".md", ".markdown"), read_markdown),
     MAIL,
+    TextFormat((".msg",), read_msg, ("olefile", "selectolax")),
     TextFormat((".ipynb",), read_notebook),
     TextFormat((".html", ".htm", ".xhtml", ".hocr"), read_html, ("selectolax",)),
     TextFormat((".xml", ".nxml", ".tei"), read_xml, ("lxml",)),

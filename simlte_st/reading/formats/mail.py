@@ -1,4 +1,4 @@
-"""Read e-mails with Python's ``email``: single files (``.eml``, or raw e-mails) and mailboxes (``.mbox``)."""
+"""Read e-mails with Python's ``email``, single (``.eml``) or in a mailbox (``.mbox``), and with olefile (``.msg``)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ import email.utils
 import functools
 import itertools
 import re
+import struct
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from email.header import decode_header
 from email.message import Message
 from pathlib import Path
+from typing import Any
 
 from simlte_st.errors import DataError
 from simlte_st.extras import check_installed
@@ -37,6 +39,11 @@ _ENVELOPE = re.compile(rb"From [^\r\n]{0,300}\d\d:\d\d[^\r\n]{0,300}\r?\n")  # t
 _STUFFED = re.compile(rb"^>(>*From )", re.MULTILINE)
 _NARROW = frozenset(("", "ascii", "us-ascii", "iso-8859-1", "latin-1", "unknown-8bit", "x-unknown"))
 _NO_TEXT = frozenset(("message/delivery-status", "message/disposition-notification", "text/rfc822-headers"))
+
+# Properties of Outlook's messages; a sender's second address may be one that only Exchange knows.
+_SUBJECT, _SENDER, _ADDRESSES, _RECIPIENTS, _PLAIN, _HTML = 0x0037, 0x0C1A, (0x5D01, 0x0C1F), 0x0E04, 0x1000, 0x1013
+_CLASS, _CODE_PAGE, _DATES = 0x001A, 0x3FFD, (0x0039, 0x0E06)
+_RTF, _ATTACHED = "__substg1.0_10090102", "__substg1.0_3701000D"  # a text and the folder of an attached message
 
 
 class _RawHeaders(email.policy.Compat32):
@@ -91,6 +98,47 @@ def read_mail(data: bytes, reading: Reading) -> Content:
     text = "\n\n".join(filter(None, (subject, body)))
     text = text.replace("\ufffd", "\udcff")  # to be counted and replaced by the reader
     return Content(text, columns, id=_header_text(message, "message-id").strip("<> ") or None)
+
+
+def read_msg(path: Path, reading: Reading) -> Content:
+    """Return a message of Outlook as :func:`read_eml` returns an e-mail."""
+    import olefile
+
+    with path.open("rb") as stream, olefile.OleFileIO(stream) as file:
+        attached = sorted(path for path in file.listdir(streams=False, storages=True) if path[-1] == _ATTACHED)
+        # The streams of a crafted file may share their bytes, and 64 KiB take as long to read as an empty message.
+        reading.check_size(len(attached) * (1 << 16) + sum(map(file.get_size, file.listdir())))
+        return _read_outlook(file, attached, [])
+
+
+def _read_outlook(file: Any, attached: Sequence[list[str]], folder: list[str]) -> Content:
+    """Read the message in a folder of an OLE file."""
+
+    def read(name: str) -> bytes:
+        path = [*folder, name]
+        return file.openstream(path).read() if file.exists(path) else b""
+
+    def text(name: int) -> str:
+        wide, narrow = (read(f"__substg1.0_{name:04X}{kind}") for kind in ("001F", "001E"))
+        data = codecs.BOM_UTF16_LE + wide if wide else narrow.rstrip(b"\0")
+        return decode_text(data, codec, mend=True).strip("\0").strip()
+
+    numbers = file.openstream([*folder, "__properties_version1.0"]).read()[24 if folder else 32 :]
+    values = {name: value for _, name, _, value in struct.iter_unpack("<HHIQ", numbers[: len(numbers) // 16 * 16])}
+    codec = find_codec(f"cp{values.get(_CODE_PAGE, 0) % (1 << 32)}") or "cp1252"
+    if text(_CLASS).lower() == "ipm.note.smime":
+        raise BadTextError(ENCRYPTED, "S/MIME")
+    subject, sender, recipients = map(text, (_SUBJECT, _SENDER, _RECIPIENTS))
+    address = next((address for name in _ADDRESSES if "@" in (address := text(name))), "")
+    sender = email.utils.formataddr((sender, address)) if address else sender
+    ticks = next((values[name] for name in _DATES if values.get(name)), 0)  # of 100 nanoseconds, since 1601
+    date = datetime(1601, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=ticks // 10) if ticks else None
+    body = text(_PLAIN) or html_text(text(_HTML)) or page_text(read(f"__substg1.0_{_HTML:04X}0102"), codec, mend=True)
+    children = (_read_outlook(file, attached, child).text for child in attached if child[:-2] == folder)
+    whole = "\n\n".join(filter(None, (subject, body, *children)))
+    columns = {"subject": subject or None, "sender": sender or None, "recipients": recipients or None, "date": date}
+    repairs = {"text stored only as RTF not read": ""} if read(_RTF) and not body else {}
+    return Content(whole.replace("\ufffd", "\udcff"), columns, repairs)
 
 
 def _header_text(message: Message, name: str) -> str:

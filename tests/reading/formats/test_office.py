@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 import tracemalloc
 import zipfile
+from datetime import datetime, timezone
 from pathlib import Path
 
 import docx
+import olefile
 import pypdf
 import pytest
 from reading_support import page, skipped, texts, write_docx, write_epub, write_odt, write_pdf, write_zip
@@ -216,15 +218,17 @@ def test_ligatures_become_letters(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert texts(write_pdf(tmp_path / "a.pdf", ["x"])) == ["efficient flow, find st لا x² ½ Å"]
 
 
-FILES = Path(__file__).parent / "files"  # LibreOffice 7.4 wrote deck.pptx and book.xlsx
+FILES = Path(__file__).parent / "files"  # LibreOffice 7.4 wrote deck.pptx and book.xlsx, extract-msg wrote mail.msg
 SLIDES = ["Ferry timetable", "The ferry leaves at dawn.", "It returns at noon.", "Port", "Price", "Oban", "12.50"]
 DECK = "\n\n".join([*SLIDES, "Mention the storm.", "Questions?", "in a group"])
 TABLE = ["The harbour café was lovely.", "Too loud."]
 FORM = "Invoice\nTotal\t1234.5\nDue\t2024-02-29 14:05:00\nPaid\tTrue"
 PRICES = {"price": "12.5", "when": "2023-03-15", "share": "12.5%", "zip": "123", "sum": "25"}
+SENT = {"sender": "Ann Lee <ann@example.com>", "date": datetime(2024, 2, 29, 14, 5, tzinfo=timezone.utc)}
 OTHER_PROGRAMS = (
     ("deck.pptx", [DECK], {"file": "deck"}, "slide 2"),
     ("book.xlsx", [*TABLE, FORM], PRICES, "Lists"),
+    ("mail.msg", ["Grüße vom Hafen\n\nThe ferry leaves\nat dawn\n\nGröße"], SENT, ""),
 )
 
 
@@ -321,3 +325,42 @@ def test_dates_since_1904(tmp_path: Path) -> None:
         workbook = book.read("xl/workbook.xml").decode().replace('date1904="false"', 'date1904="1"')
     sheet = f"<w xmlns='{SHEET}'><sheetData><row><c s='3'><v>1</v></c></row></sheetData></w>"
     assert texts(write_workbook(tmp_path / "a.xlsx", sheet, workbook=workbook))[-1] == "1904-01-02"
+
+
+def write_message(path: Path, names: dict[str, str], text: str = "", encoding: str = "") -> Path:
+    """Rename streams in mail.msg, and replace the text in 8 bits a character."""
+    data = (FILES / "mail.msg").read_bytes()
+    for old, new in names.items():
+        data = data.replace(old.encode("utf-16-le"), new.encode("utf-16-le"))
+    old = "The ferry leaves\r\nat dawn\r\n".encode("utf-16-le")
+    assert old in data
+    path.write_bytes(data.replace(old, text.encode(encoding).ljust(len(old))) if text else data)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("stream", "text", "encoding", "expected"),
+    [
+        ("1013001F", "", "", "The ferry leaves at dawn"),
+        ("1000001E", "Caf\xe9 \u201copen\u201d", "cp1252", "Caf\xe9 \u201copen\u201d"),
+        ("10130102", "<meta charset=koi8-r><i>Паром</i> ушёл", "koi8-r", "Паром ушёл"),
+        ("10130102", "<p>Größe", "utf-8", "Größe"),
+    ],
+)
+def test_outlook_texts(tmp_path: Path, stream: str, text: str, encoding: str, expected: str) -> None:
+    path = write_message(tmp_path / "a.msg", {"1000001F": stream}, text, encoding)
+    assert texts(path) == [f"Grüße vom Hafen\n\n{expected}\n\nGröße"]
+
+
+def test_outlook_messages_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = read_documents(write_message(tmp_path / "rich.msg", {"1000001F": "10090102"}))
+    assert [document.text for document in reader] == ["Grüße vom Hafen\n\nGröße"]
+    assert reader.report.repaired == {"text stored only as RTF not read": 1}
+    (tmp_path / "cut.msg").write_bytes((FILES / "mail.msg").read_bytes()[:2_000])
+    (tmp_path / "none.msg").write_bytes(b"no message")
+    names = {"001A001F": "001B001F", "0037001F": "001A001F", "Grüße vom Hafen": "IPM.Note.SMIME\0"}
+    write_message(tmp_path / "locked.msg", names)
+    assert skipped(tmp_path) == {"unreadable": 2, "encrypted": 1}
+    monkeypatch.setattr(olefile.OleFileIO, "get_size", lambda file, path: 1 << 30)
+    (tmp_path / "good.txt").write_text("Text.")
+    assert skipped([tmp_path / "rich.msg", tmp_path / "good.txt"]) == {"too long": 1}
