@@ -85,6 +85,7 @@ def explore(
     batch_size: Count = 32,
     device: str | None = None,
     seed: Seed = 0,
+    search: bool = True,
     overwrite: bool = False,
     progress: bool = True,
 ) -> ExploreReport:
@@ -110,6 +111,7 @@ def explore(
         batch_size: Batch size for encoding.
         device: Device to compute on: cpu, cuda, cuda:1 or mps (default: a GPU if available).
         seed: Random seed of the topics and the map.
+        search: Let readers of the page search the documents, by words and, with a static model, by vectors.
         overwrite: Overwrite an existing page and table.
         progress: Show progress bars.
 
@@ -139,6 +141,7 @@ def explore(
     from simlte_st.exploration.analysis import find_topics, lay_out, nearest_documents, topic_terms
     from simlte_st.exploration.corpus import encode_halves, open_corpus
     from simlte_st.exploration.page import Exploration, build_page
+    from simlte_st.exploration.search_data import can_tokenize, index_words
     from simlte_st.views.duplicates import find_duplicates
 
     options: dict[str, Any] = {"batch_size": batch_size, "progress": progress}
@@ -155,6 +158,8 @@ def explore(
         layout=lay_out(corpus.vectors, seed=seed, progress=progress),
         duplicates=find_duplicates(corpus.texts, similarity=similarity, progress=progress),
         similarity=similarity,
+        words=index_words(corpus.texts, language) if search else None,
+        model=encoder.quick if search and encoder.quick and can_tokenize(encoder.quick) else None,
     )
     html, table = build_page(exploration), page.with_suffix(".parquet")
     with atomic_path(page, table) as temporary:

@@ -6,7 +6,9 @@ document texts are escaped in this module.
 
 from __future__ import annotations
 
+import base64
 import json
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from html import escape
@@ -64,7 +66,7 @@ def frame_page(
         links=" ".join(f'<a href="#{name}">{text}</a>' for name, text in links.items()),
         style=read_asset("page.css"),
         body=body,
-        bokeh="\n".join(f"<script>{script}</script>" for script in resources.js_raw),
+        bokeh=pack("\n".join(resources.js_raw).encode("utf-8")),
         script=read_asset(script),
     )
 
@@ -72,6 +74,12 @@ def frame_page(
 def read_asset(name: str) -> str:
     """Read a template, style sheet or script of a page."""
     return files("simlte_st.exploration").joinpath(name).read_text(encoding="utf-8")
+
+
+def pack(content: bytes, strategy: int = zlib.Z_DEFAULT_STRATEGY) -> str:
+    """Compress content in gzip's format, and encode it in base64, for ``unpack`` in the page."""
+    compressor = zlib.compressobj(9, zlib.DEFLATED, 16 + zlib.MAX_WBITS, 9, strategy)
+    return base64.b64encode(compressor.compress(content) + compressor.flush()).decode("ascii")
 
 
 def as_script(figure: Mapping[str, object]) -> str:

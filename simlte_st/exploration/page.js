@@ -1,7 +1,6 @@
-"use strict";
 // The page contains its own data, compressed. Content from documents is inserted as text, never as markup.
 (async () => {
-  const NO_COLOUR = "#9aa0a8", MAX_LISTED = 200, CLICK_PIXELS = 14, NAME_SHARE = 0.15;
+  const NO_COLOUR = "#9aa0a8", MAX_LISTED = 200, CLICK_PIXELS = 14, NAME_SHARE = 0.15, HITS = 10, TIP_CHARACTERS = 160;
   const byId = (id) => document.getElementById(id);
   const panel = byId("panel");
 
@@ -16,22 +15,22 @@
     return node;
   }
 
-  async function unpack() {
-    const packed = Uint8Array.from(atob(byId("data").textContent), (character) => character.charCodeAt(0));
-    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-    return JSON.parse(await new Response(stream).text());
-  }
-
-  let corpus;
+  let corpus, search = null;
   try {
-    corpus = await unpack();
+    corpus = await unpack("data").json();
+    if (corpus.words) search = makeSearch(corpus, corpus.model && await unpack("vectors").arrayBuffer());
+    await loadBokeh();
   } catch (error) {
     panel.replaceChildren(element("p", { class: "problem" }, `This browser cannot read the documents: ${error}`));
     return;
   }
   const size = corpus.ids.length;
-  const searchTexts = corpus.texts.map((text, row) => `${corpus.titles[row]}\n${corpus.ids[row]}\n${text}`.toLowerCase());
-  const state = { colour: 0, words: [], classFilter: null, selection: null, openRow: null };
+  const searchTexts = search ? [] : corpus.texts.map((text, row) => `${corpus.titles[row]}\n${corpus.ids[row]}\n${text}`.toLowerCase());
+  const about = corpus.texts.map((text, row) => {
+    const start = text.slice(0, 2 * TIP_CHARACTERS).replace(/\s+/g, " ").trim().slice(0, TIP_CHARACTERS);
+    return `${corpus.topic_names[corpus.topics[row]] ?? "no topic"}: ${start}`;
+  });
+  const state = { colour: 0, query: "", hits: HITS, classFilter: null, selection: null, openRow: null };
 
   // Colours by topic, class, number or date. The first are Tableau's, which stand out on light and dark backgrounds.
   const PALETTE = ("4e79a7 f28e2b 59a14f e15759 b07aa1 9c755f edc948 499894 ff9da7 a0cbe8 ffbe7d 8cd17d d37295 d4a6c8 "
@@ -58,7 +57,7 @@
 
   function matchesFilters(row) {
     return (state.classFilter === null || schemes[state.colour].values[row] === state.classFilter)
-      && state.words.every((word) => searchTexts[row].includes(word));
+      && (search || state.query.toLowerCase().split(/\s+/).every((word) => searchTexts[row].includes(word)));
   }
 
   function paintPoints() {
@@ -72,7 +71,7 @@
       if (isMatch) matches.push(row);
       alpha[row] = isMatch ? (selection && !selection.has(row) ? 0.15 : fill[row] === NO_COLOUR ? opacity / 2 : opacity) : 0.03;
     }
-    points.data = { x, y, fill, alpha, title: corpus.titles, about: corpus.about };
+    points.data = { x, y, fill, alpha, title: corpus.titles, about };
     byId("count").textContent = matches.length === size ? "" : `${matches.length.toLocaleString()} of ${size.toLocaleString()}`;
     return matches;
   }
@@ -173,8 +172,39 @@
 
   function showList(rows, qualifiers) {
     markDocuments([]);
-    const words = state.words.length ? [`with “${state.words.join(" ")}”`] : [];
+    const words = state.query ? [`with “${state.query}”`] : [];
     panel.replaceChildren(element("h2", {}, [rows.length.toLocaleString(), ...qualifiers, ...words].join(" ")), ...documentList(rows));
+  }
+
+  // A text with the query's words marked.
+  function markWords(text, query) {
+    const nodes = [];
+    let offset = 0;
+    for (const { start, length } of query ? search.findWords(text, query) : []) {
+      nodes.push(text.slice(offset, start), element("mark", {}, text.slice(start, start + length)));
+      offset = start + length;
+    }
+    return [...nodes, text.slice(offset)];
+  }
+
+  function showHits(isSelected) {
+    const result = search.rank(state.query, (row) => matchesFilters(row) && isSelected(row));
+    const hits = result.hits.slice(0, state.hits);
+    const score = (value, name, digits) => (value ?? null) === null ? [] : [`${name} ${value.toFixed(digits)}`];
+    const about = (hit) => [corpus.ids[hit.row], ...score(hit.cosine, "cosine", 3), ...score(hit.bm25, "BM25", 1)].join(" · ");
+    const more = () => { state.hits += HITS; render(); };
+    const notes = [...(result.unknown.length ? [`Not in any document: ${result.unknown.join(", ")}.`] : []),
+      ...(hits.length ? [] : ["No document found: the query has no words of the documents."]),
+      ...(corpus.model ? [] : ["Search is by words alone, because the page cannot use this model."])];
+    markDocuments(hits.map((hit) => hit.row));
+    panel.replaceChildren(
+      element("p", {}, element("button", { class: "plain", type: "button", click: clearFilters }, "Clear")),
+      ...notes.map((note) => element("p", { class: "about" }, note)),
+      element("ol", { id: "hits" }, ...hits.map((hit) => element("li", {}, documentLink(hit.row),
+        element("div", { class: "id" }, about(hit)),
+        element("p", {}, ...markWords(search.findPassage(corpus.texts[hit.row], result), result))))),
+      ...(result.hits.length > hits.length ? [element("button", { class: "plain", type: "button", id: "more", click: more }, "More")] : []),
+    );
   }
 
   function showDocument(row) {
@@ -211,8 +241,9 @@
     state.openRow = match && Number(match[1]) < size ? Number(match[1]) : null;
     const matches = paintPoints();
     if (state.openRow !== null) showDocument(state.openRow);
+    else if (state.query && search) showHits((row) => !state.selection || state.selection.includes(row));
     else if (state.selection) showList(state.selection.filter(matchesFilters), ["selected"]);
-    else if (state.words.length) showList(matches, []);
+    else if (state.query) showList(matches, []);
     else showLegend(matches);
   }
 
@@ -224,7 +255,7 @@
   function toggleClass(index) { state.classFilter = state.classFilter === index ? null : index; closeDocument(); }
 
   function clearFilters() {
-    Object.assign(state, { words: [], classFilter: null, selection: null });
+    Object.assign(state, { query: "", classFilter: null, selection: null });
     byId("search").value = "";
     closeDocument();
   }
@@ -243,7 +274,7 @@
   byId("search").addEventListener("input", (event) => {
     clearTimeout(searchTimer);
     searchTimer = setTimeout(() => {
-      state.words = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
+      Object.assign(state, { query: event.target.value.trim(), hits: HITS });
       closeDocument();
     }, 150);
   });

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from string import Template
@@ -12,22 +10,25 @@ from string import Template
 import numpy as np
 import pyarrow as pa
 
-from simlte_st.exploration import html
+from simlte_st.exploration import html, search_data
 from simlte_st.exploration.analysis import Layout, Topics
 from simlte_st.exploration.corpus import TABLE_COLUMNS, EncodedCorpus
 from simlte_st.files import to_json
-from simlte_st.models.vectors import Floats, Ints
+from simlte_st.models.vectors import Floats, Ints, TokenVectors
 from simlte_st.reading.document import CLASSES, Column
 from simlte_st.views.duplicates import Duplicates
 
-MAX_CHARACTERS = 3_000
-"""Maximum number of characters of each document on the page."""
+MAX_CHARACTERS = 2_500
+"""Maximum number of characters of a document on the page, on average; at least of 1,000 documents in total."""
 
-_TIP_CHARACTERS = 160  # maximum number of characters of a document in a tooltip
+MAX_BYTES = 5_000
+"""Size of a page with search per document, and of 1,000 documents: the finest vectors that fit are used."""
+
 _TIP = (
     '<div style="max-width: 22rem; white-space: normal; font: 13px/1.4 system-ui, sans-serif">'
     "<b>@title</b><div>@about</div></div>"
 )
+_FRAME_BYTES = 600_000  # of bokeh and the scripts
 _DECIMALS = 4
 _MAP_TERMS = 2  # number of terms in a topic's name on the map
 _LINKS = {"map": "Map", "topics": "Topics", "duplicates": "Near-duplicates", "corpus": "Corpus"}
@@ -38,7 +39,8 @@ class Exploration:
     """Content of the page, the table and the report.
 
     ``terms`` holds the terms of each topic; ``neighbours`` holds the rows of each document's nearest documents, and
-    ``cosines`` their cosine similarities. ``similarity`` is the threshold for near-duplicates.
+    ``cosines`` their cosine similarities. ``similarity`` is the threshold for near-duplicates. ``words`` holds the
+    words to search, and ``model`` a static model that the page's script can use.
     """
 
     corpus: EncodedCorpus
@@ -49,6 +51,8 @@ class Exploration:
     layout: Layout
     duplicates: Duplicates
     similarity: float
+    words: Mapping[str, object] | None = None
+    model: TokenVectors | None = None
 
     @property
     def topic_names(self) -> list[str]:
@@ -98,15 +102,24 @@ def build_page(exploration: Exploration) -> str:
         html.duplicates_section(duplicates, exploration.similarity, corpus.texts, link_with_id),
         html.corpus_section(corpus.truncation, corpus.reading),
     )
-    data = gzip.compress(to_json(page_data(exploration), indent=None).encode("utf-8"), 6, mtime=0)
     map_note = (
         "Neighbours on the map are similar documents; directions and long distances mean nothing. Trustworthiness: "
         f"{exploration.layout.trustworthiness:.2f} (1 if all neighbours on the map are also nearest by vector)."
     )
+    parts, vectors = page_data(exploration), ""
+    if model := exploration.model:
+        seen = search_data.seen_tokens(model, corpus.texts)
+        parts["model"] = search_data.tokens(model, seen)
+    data = html.pack(to_json(parts, indent=None).encode("utf-8"))
+    if model:
+        room = MAX_BYTES * max(1_000, len(corpus.documents)) - len(data) - _FRAME_BYTES
+        vectors = search_data.pack_vectors(model.table[seen], corpus.vectors, room)
     body = Template(html.read_asset("page.map.html")).substitute(
         map_note=escape(map_note),
         sections="\n".join(sections),
-        data=base64.b64encode(data).decode("ascii"),
+        data=data,
+        vectors=vectors,
+        search=html.read_asset("page.search.js"),
         figure=html.as_script(map_figure(exploration.layout.places)),
     )
     about = f"{len(corpus.documents):,} documents · {len(exploration.terms)} topics"
@@ -116,14 +129,12 @@ def build_page(exploration: Exploration) -> str:
 def page_data(exploration: Exploration) -> dict[str, object]:
     """Return the data for the page's script as JSON values."""
     corpus, names, topics = exploration.corpus, exploration.topic_names, exploration.topics.by_document.tolist()
-    starts = [" ".join(text[: 2 * _TIP_CHARACTERS].split())[:_TIP_CHARACTERS] for text in corpus.texts]
-    topic_by_row = [names[topic] if topic >= 0 else "no topic" for topic in topics]
+    limit = text_limit([len(text) for text in corpus.texts])
     return {
         "ids": [document.id for document in corpus.documents],
         "titles": list(corpus.titles),
-        "texts": [text[:MAX_CHARACTERS] for text in corpus.texts],
+        "texts": [text[:limit] for text in corpus.texts],
         "lengths": [len(text) for text in corpus.texts],
-        "about": [f"{name}: {start}" for name, start in zip(topic_by_row, starts, strict=True)],
         "topics": topics,
         "topic_names": names,
         "short_names": [", ".join(terms[:_MAP_TERMS]) for terms in exploration.terms],
@@ -133,7 +144,15 @@ def page_data(exploration: Exploration) -> dict[str, object]:
         "groups": exploration.duplicates.groups.tolist(),
         "columns": {column.name: column.short_values() for column in corpus.columns},
         "colours": [_colours(column) for column in corpus.columns if column.kind != "text"],
+        "words": exploration.words,
     }
+
+
+def text_limit(lengths: Sequence[int]) -> int:
+    """Return the number of characters to show of each document: :data:`MAX_CHARACTERS` on average, where possible."""
+    shortest = np.sort(lengths)
+    remaining = MAX_CHARACTERS * max(1_000, len(lengths)) - np.concatenate([[0], np.cumsum(shortest)[:-1]])
+    return int(max(remaining // np.arange(len(lengths), 0, -1)))
 
 
 def _colours(column: Column) -> dict[str, object]:
