@@ -1,24 +1,15 @@
 // The page contains its own data, compressed. Content from documents is inserted as text, never as markup.
 (async () => {
-  const NO_COLOUR = "#9aa0a8", MAX_LISTED = 200, CLICK_PIXELS = 14, NAME_SHARE = 0.15, HITS = 10, TIP_CHARACTERS = 160;
+  const NO_COLOUR = "#9aa0a8", MAX_LISTED = 200, CLICK_PIXELS = 14, NAME_SHARE = 0.15, HITS = 10,
+    TIP_CHARACTERS = 160, MAX_CLASSES = 100, MAP_TERMS = 2;
   const byId = (id) => document.getElementById(id);
   const panel = byId("panel");
-
-  function element(name, attributes = {}, ...children) {
-    const node = document.createElement(name);
-    for (const [attribute, value] of Object.entries(attributes)) {
-      if (attribute === "click") node.addEventListener("click", value);
-      else if (attribute === "style") node.style.cssText = value;
-      else node.setAttribute(attribute, value);
-    }
-    node.append(...children);
-    return node;
-  }
 
   let corpus, search = null;
   try {
     corpus = await unpack("data").json();
     if (corpus.words) search = makeSearch(corpus, corpus.model && await unpack("vectors").arrayBuffer());
+    fillSections(corpus);
     await loadBokeh();
   } catch (error) {
     panel.replaceChildren(element("p", { class: "problem" }, `This browser cannot read the documents: ${error}`));
@@ -38,7 +29,19 @@
   const classColour = (index) => index < PALETTE.length ? `#${PALETTE[index]}` : `hsl(${Math.round((index * 137.508) % 360)} ${index % 2 ? 55 : 75}% ${[52, 60, 45][index % 3]}%)`;
   const rampColour = (share) => `hsl(${Math.round(260 - 215 * share)} 70% ${Math.round(38 + 18 * share)}%)`;
   const formatDate = (seconds) => new Date(seconds * 1000).toISOString().slice(0, 10);
-  const schemes = [{ name: "topic", classes: corpus.topic_names, values: corpus.topics }, ...corpus.colours];
+
+  // The colour scheme of a column of numbers, dates or classes.
+  function makeScheme({ name, kind, values, numbers }) {
+    if (kind !== "category") {
+      const given = numbers.filter((number) => number !== null).sort((a, b) => a - b);
+      return { name, values: numbers, low: given[0], high: given.at(-1), date: kind === "date" };
+    }
+    const classes = [...new Set(values)].filter(Boolean).sort().slice(0, MAX_CLASSES);
+    const indices = new Map(classes.map((value, index) => [value, index]));
+    return { name, classes, values: values.map((value) => indices.get(value) ?? -1) };
+  }
+  const schemes = [{ name: "topic", classes: corpus.topic_names, values: corpus.topics },
+    ...corpus.columns.filter((column) => column.kind !== "text").map(makeScheme)];
 
   function rowColours(scheme) {
     if (scheme.classes) return (row) => (scheme.values[row] < 0 ? NO_COLOUR : classColour(scheme.values[row]));
@@ -47,13 +50,23 @@
   }
 
   // The map.
-  const figureJson = JSON.parse(byId("figure").textContent);
-  const [figureView] = await Bokeh.embed.embed_item(figureJson, byId("plot")).then((manager) => [...manager.roots ?? manager]);
+  const [figureView] = await Bokeh.embed.embed_item(corpus.figure, byId("plot")).then((manager) => [...manager.roots ?? manager]);
   const figure = figureView.model;
   const findRenderer = (name) => figure.renderers.find((renderer) => renderer.name === name);
   const points = findRenderer("points").data_source, marks = findRenderer("marks").data_source;
   const x = points.data.x, y = points.data.y;
+  const places = corpus.topic_names.map((_, topic) => findPlace(topic));
   const darkScheme = window.matchMedia("(prefers-color-scheme: dark)");
+
+  // The place of a topic's name: that of the document nearest to the median place of its documents.
+  function findPlace(topic) {
+    const rows = corpus.topics.flatMap((value, row) => (value === topic ? [row] : []));
+    const median = (values) => values.sort((a, b) => a - b)[Math.floor(values.length / 2)];
+    const across = median(rows.map((row) => x[row])), down = median(rows.map((row) => y[row]));
+    const distance = (row) => Math.hypot(x[row] - across, y[row] - down);
+    const nearest = rows.reduce((best, row) => (distance(row) < distance(best) ? row : best));
+    return [x[nearest], y[nearest]];
+  }
 
   function matchesFilters(row) {
     return (state.classFilter === null || schemes[state.colour].values[row] === state.classFilter)
@@ -88,7 +101,7 @@
   // legend lists all topics.
   function placeNames() {
     const isNarrow = byId("plot").clientWidth < 600;
-    const text = corpus.short_names.map((name) => (isNarrow ? name.split(", ")[0] : name));
+    const text = corpus.terms.map((terms) => terms.slice(0, isNarrow ? 1 : MAP_TERMS).join(", "));
     const canvas = document.createElement("canvas").getContext("2d"), labels = [];
     canvas.font = "bold 12px sans-serif";
     const { left, right, top, bottom } = figureView.frame.bbox, { x_scale, y_scale } = figureView.frame;
@@ -100,7 +113,7 @@
       pixels.push({ across: x_scale.compute(x[row]), down: y_scale.compute(y[row]), topic });
     }
     const clamp = (value, low, high) => Math.max(low, Math.min(high, value));
-    const moves = corpus.places.map((place, topic) => {
+    const moves = places.map((place, topic) => {
       const half = canvas.measureText(text[topic]).width / 2 + 5, across = x_scale.compute(place[0]), down = y_scale.compute(place[1]);
       const isOutside = across < left || across > right || down < top || down > bottom; // after zooming in
       let best = null;
@@ -121,7 +134,7 @@
       return [best.across - across, best.down - down];
     });
     findRenderer("names").data_source.data = {
-      x: corpus.places.map((place) => place[0]), y: corpus.places.map((place) => place[1]), text,
+      x: places.map((place) => place[0]), y: places.map((place) => place[1]), text,
       aside: moves.map((move) => move[0]), lower: moves.map((move) => move[1]),
     };
   }
@@ -191,7 +204,7 @@
     const result = search.rank(state.query, (row) => matchesFilters(row) && isSelected(row));
     const hits = result.hits.slice(0, state.hits);
     const score = (value, name, digits) => (value ?? null) === null ? [] : [`${name} ${value.toFixed(digits)}`];
-    const about = (hit) => [corpus.ids[hit.row], ...score(hit.cosine, "cosine", 3), ...score(hit.bm25, "BM25", 1)].join(" · ");
+    const scores = (hit) => [corpus.ids[hit.row], ...score(hit.cosine, "cosine", 3), ...score(hit.bm25, "BM25", 1)].join(" · ");
     const more = () => { state.hits += HITS; render(); };
     const notes = [...(result.unknown.length ? [`Not in any document: ${result.unknown.join(", ")}.`] : []),
       ...(hits.length ? [] : ["No document found: the query has no words of the documents."]),
@@ -201,8 +214,8 @@
       element("p", {}, element("button", { class: "plain", type: "button", click: clearFilters }, "Clear")),
       ...notes.map((note) => element("p", { class: "about" }, note)),
       element("ol", { id: "hits" }, ...hits.map((hit) => element("li", {}, documentLink(hit.row),
-        element("div", { class: "id" }, about(hit)),
-        element("p", {}, ...markWords(search.findPassage(corpus.texts[hit.row], result), result))))),
+        element("div", { class: "id" }, scores(hit)),
+        element("p", {}, ...markWords(search.findPassage(corpus.texts[hit.row], result).replace(/\s+/g, " "), result))))),
       ...(result.hits.length > hits.length ? [element("button", { class: "plain", type: "button", id: "more", click: more }, "More")] : []),
     );
   }
@@ -210,7 +223,7 @@
   function showDocument(row) {
     const neighbours = corpus.near[row];
     markDocuments([row, ...neighbours]);
-    const values = Object.entries(corpus.columns).filter(([, column]) => column[row] !== "");
+    const values = corpus.columns.filter((column) => column.values[row] !== "");
     const topic = corpus.topics[row];
     const hiddenCharacters = corpus.lengths[row] - corpus.texts[row].length;
     const duplicates = corpus.groups.flatMap((group, index) => (group === corpus.groups[row] && index !== row ? [index] : []));
@@ -218,7 +231,7 @@
       element("p", {}, element("button", { class: "plain", type: "button", id: "back", click: () => history.back() }, "Back")),
       element("h2", { id: "document-title" }, corpus.titles[row]),
       element("dl", { class: "values" }, ...[["id", corpus.ids[row]], ["topic", topic < 0 ? "none" : corpus.topic_names[topic]],
-        ...values.map(([name, column]) => [name, column[row]])].flatMap(([name, value]) =>
+        ...values.map((column) => [column.name, column.values[row]])].flatMap(([name, value]) =>
         [element("dt", {}, name), element("dd", {}, value)])),
       ...(duplicates.length ? [element("p", {}, "Near-duplicates: ", ...duplicates.slice(0, 10).flatMap((duplicate) => [documentLink(duplicate, corpus.ids[duplicate]), " "]))] : []),
       element("h2", {}, "Nearest documents"),

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from string import Template
 
 import numpy as np
 import pyarrow as pa
 
 from simlte_st.exploration import html, search_data
-from simlte_st.exploration.analysis import Layout, Topics
+from simlte_st.exploration.analysis import Layout, Topics, typical_documents
 from simlte_st.exploration.corpus import TABLE_COLUMNS, EncodedCorpus
+from simlte_st.exploration.duplicates import compare_duplicates
 from simlte_st.files import to_json
 from simlte_st.models.vectors import Floats, Ints, TokenVectors
-from simlte_st.reading.document import CLASSES, Column
 from simlte_st.views.duplicates import Duplicates
 
 MAX_CHARACTERS = 2_500
@@ -30,7 +29,6 @@ _TIP = (
 )
 _FRAME_BYTES = 600_000  # of bokeh and the scripts
 _DECIMALS = 4
-_MAP_TERMS = 2  # number of terms in a topic's name on the map
 _LINKS = {"map": "Map", "topics": "Topics", "duplicates": "Near-duplicates", "corpus": "Corpus"}
 
 
@@ -55,20 +53,15 @@ class Exploration:
     model: TokenVectors | None = None
 
     @property
+    def typical(self) -> list[list[int]]:
+        """Rows of each topic's typical documents."""
+        return [typical_documents(self.topics, topic, self.duplicates) for topic in range(len(self.terms))]
+
+    @property
     def topic_names(self) -> list[str]:
         """Name of each topic: its terms, separated by commas; without terms, a typical document."""
-        typical = [html.typical_documents(self.topics, topic, self.duplicates)[0] for topic in range(len(self.terms))]
-        names = [", ".join(terms) for terms in self.terms]
-        return [name or f"like {self.corpus.titles[row]}" for name, row in zip(names, typical, strict=True)]
-
-    def name_places(self) -> Floats:
-        """Return a position for each topic's name: that of the document nearest to the topic's median position."""
-        name_places = np.zeros((len(self.terms), 2), dtype=np.float32)
-        for topic in range(len(name_places)):
-            places = self.layout.places[self.topics.by_document == topic]
-            if len(places):
-                name_places[topic] = places[np.linalg.norm(places - np.median(places, axis=0), axis=1).argmin()]
-        return name_places
+        pairs = zip(self.terms, self.typical, strict=True)
+        return [", ".join(terms) or f"like {self.corpus.titles[rows[0]]}" for terms, rows in pairs]
 
     def table(self) -> pa.Table:
         """Return a table with a row per document, :data:`TABLE_COLUMNS` and the columns of the source."""
@@ -89,61 +82,49 @@ class Exploration:
 
 def build_page(exploration: Exploration) -> str:
     """Return the page as HTML."""
-    corpus, duplicates = exploration.corpus, exploration.duplicates
-
-    def link(row: int) -> str:
-        return f'<a href="#document={row}"><bdi>{escape(corpus.titles[row])}</bdi></a>'
-
-    def link_with_id(row: int) -> str:
-        return f'{link(row)} <span class="id">{escape(corpus.documents[row].id)}</span>'
-
-    sections = (
-        html.topics_section(exploration.topic_names, exploration.topics, duplicates, link),
-        html.duplicates_section(duplicates, exploration.similarity, corpus.texts, link_with_id),
-        html.corpus_section(corpus.truncation, corpus.reading),
-    )
-    map_note = (
-        "Neighbours on the map are similar documents; directions and long distances mean nothing. Trustworthiness: "
-        f"{exploration.layout.trustworthiness:.2f} (1 if all neighbours on the map are also nearest by vector)."
-    )
-    parts, vectors = page_data(exploration), ""
-    if model := exploration.model:
+    corpus, model, vectors = exploration.corpus, exploration.model, ""
+    parts = page_data(exploration)
+    if model:
         seen = search_data.seen_tokens(model, corpus.texts)
         parts["model"] = search_data.tokens(model, seen)
     data = html.pack(to_json(parts, indent=None).encode("utf-8"))
     if model:
         room = MAX_BYTES * max(1_000, len(corpus.documents)) - len(data) - _FRAME_BYTES
         vectors = search_data.pack_vectors(model.table[seen], corpus.vectors, room)
-    body = Template(html.read_asset("page.map.html")).substitute(
-        map_note=escape(map_note),
-        sections="\n".join(sections),
-        data=data,
-        vectors=vectors,
-        search=html.read_asset("page.search.js"),
-        figure=html.as_script(map_figure(exploration.layout.places)),
-    )
+    scripts = "\n".join(map(html.read_asset, ("page.search.js", "page.sections.js")))
+    body = Template(html.read_asset("page.map.html")).substitute(data=data, vectors=vectors, scripts=scripts)
     about = f"{len(corpus.documents):,} documents · {len(exploration.terms)} topics"
     return html.frame_page(corpus.name, about, _LINKS, body, "page.js", components=["bokeh", "bokeh-gl"])
 
 
 def page_data(exploration: Exploration) -> dict[str, object]:
     """Return the data for the page's script as JSON values."""
-    corpus, names, topics = exploration.corpus, exploration.topic_names, exploration.topics.by_document.tolist()
+    corpus, topics, layout, reading = (
+        exploration.corpus, exploration.topics, exploration.layout, exploration.corpus.reading
+    )  # fmt: skip
     limit = text_limit([len(text) for text in corpus.texts])
     return {
         "ids": [document.id for document in corpus.documents],
         "titles": list(corpus.titles),
         "texts": [text[:limit] for text in corpus.texts],
         "lengths": [len(text) for text in corpus.texts],
-        "topics": topics,
-        "topic_names": names,
-        "short_names": [", ".join(terms[:_MAP_TERMS]) for terms in exploration.terms],
-        "places": np.round(exploration.name_places(), _DECIMALS).tolist(),
+        "topics": topics.by_document.tolist(),
+        "topic_names": exploration.topic_names,
+        "terms": exploration.terms,
+        "typical": exploration.typical,
+        "agreement": topics.stability.agreement,
         "near": exploration.neighbours.tolist(),
         "cosines": np.round(exploration.cosines.astype(np.float64), _DECIMALS).tolist(),
         "groups": exploration.duplicates.groups.tolist(),
-        "columns": {column.name: column.short_values() for column in corpus.columns},
-        "colours": [_colours(column) for column in corpus.columns if column.kind != "text"],
+        "duplicates": compare_duplicates(exploration.duplicates, exploration.similarity, corpus.texts),
+        "columns": [
+            {"name": column.name, "kind": column.kind, "values": column.short_values(), "numbers": column.numbers}
+            for column in corpus.columns
+        ],
+        "figure": map_figure(layout.places),
+        "trustworthiness": layout.trustworthiness,
+        "truncation": [corpus.truncation.summary(), corpus.truncation.advice],
+        "reading": reading.summary() if reading else "",
         "words": exploration.words,
     }
 
@@ -153,18 +134,6 @@ def text_limit(lengths: Sequence[int]) -> int:
     shortest = np.sort(lengths)
     remaining = MAX_CHARACTERS * max(1_000, len(lengths)) - np.concatenate([[0], np.cumsum(shortest)[:-1]])
     return int(max(remaining // np.arange(len(lengths), 0, -1)))
-
-
-def _colours(column: Column) -> dict[str, object]:
-    """Return the colour scheme of a column of numbers, dates or classes."""
-    if column.kind != "category":
-        numbers = [number for number in column.numbers if number is not None]
-        ends = {"low": min(numbers), "high": max(numbers), "date": column.kind == "date"}
-        return {"name": column.name, "values": list(column.numbers), **ends}
-    values = column.short_values()
-    classes = sorted({*values} - {""})[:CLASSES]
-    indices = {value: index for index, value in enumerate(classes)}
-    return {"name": column.name, "classes": classes, "values": [indices.get(value, -1) for value in values]}
 
 
 def map_figure(places: Floats) -> dict[str, object]:
