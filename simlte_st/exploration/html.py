@@ -17,6 +17,7 @@ from simlte_st.extras import require
 if TYPE_CHECKING:
     from bokeh.plotting import figure as Figure
 
+
 def bokeh(module: str) -> ModuleType:
     """Import a module of bokeh."""
     return require(module, "explore", "the page")

@@ -8,7 +8,10 @@
   let corpus, search = null;
   try {
     corpus = await unpack("data").json();
-    if (corpus.words) search = makeSearch(corpus, corpus.model && await unpack("vectors").arrayBuffer());
+    if (byId("model").textContent) {
+      [corpus.model, corpus.vectors] = await Promise.all([unpack("model").json(), unpack("vectors").arrayBuffer()]);
+    }
+    if (corpus.words) search = makeSearch(corpus);
     fillSections(corpus);
     await loadBokeh();
   } catch (error) {
@@ -135,7 +138,7 @@
     });
     findRenderer("names").data_source.data = {
       x: places.map((place) => place[0]), y: places.map((place) => place[1]), text,
-      aside: moves.map((move) => move[0]), lower: moves.map((move) => move[1]),
+      x_offset: moves.map((move) => move[0]), y_offset: moves.map((move) => move[1]),
     };
   }
 
@@ -322,6 +325,8 @@
   for (const range of [figure.x_range, figure.y_range]) {
     for (const end of ["start", "end"]) range.properties[end].change.connect(placeNamesSoon);
   }
+  findRenderer("names").glyph.setv({ text_font: "sans-serif", text_font_size: "12px", text_font_style: "bold",
+    text_align: "center", text_baseline: "middle", background_fill_alpha: 0.75, padding: 3, border_radius: 3 });
   applyTheme();
   render();
   findRenderer("points").glyph.setv({ size: size > 5000 ? 4 : size > 300 ? 6 : 9, fill_color: { field: "fill" }, fill_alpha: { field: "alpha" } });

@@ -82,26 +82,21 @@ class Exploration:
 
 def build_page(exploration: Exploration) -> str:
     """Return the page as HTML."""
-    corpus, model, vectors = exploration.corpus, exploration.model, ""
-    parts = page_data(exploration)
-    if model:
-        seen = search_data.seen_tokens(model, corpus.texts)
-        parts["model"] = search_data.tokens(model, seen)
-    data = html.pack(to_json(parts, indent=None).encode("utf-8"))
-    if model:
+    corpus, model, vectors = exploration.corpus, "", ""
+    data = html.pack(to_json(page_data(exploration), indent=None).encode("utf-8"))
+    if exploration.model:
         room = MAX_BYTES * max(1_000, len(corpus.documents)) - len(data) - _FRAME_BYTES
-        vectors = search_data.pack_vectors(model.table[seen], corpus.vectors, room)
+        model, vectors = search_data.pack_model(exploration.model, corpus.texts, corpus.vectors, room)
     scripts = "\n".join(map(html.read_asset, ("page.search.js", "page.sections.js")))
-    body = Template(html.read_asset("page.map.html")).substitute(data=data, vectors=vectors, scripts=scripts)
+    assets = {"data": data, "model": model, "vectors": vectors, "scripts": scripts}
+    body = Template(html.read_asset("page.map.html")).substitute(assets)
     about = f"{len(corpus.documents):,} documents · {len(exploration.terms)} topics"
     return html.frame_page(corpus.name, about, _LINKS, body, "page.js", components=["bokeh", "bokeh-gl"])
 
 
 def page_data(exploration: Exploration) -> dict[str, object]:
     """Return the data for the page's script as JSON values."""
-    corpus, topics, layout, reading = (
-        exploration.corpus, exploration.topics, exploration.layout, exploration.corpus.reading
-    )  # fmt: skip
+    corpus, topics, layout = exploration.corpus, exploration.topics, exploration.layout
     limit = text_limit([len(text) for text in corpus.texts])
     return {
         "ids": [document.id for document in corpus.documents],
@@ -124,7 +119,7 @@ def page_data(exploration: Exploration) -> dict[str, object]:
         "figure": map_figure(layout.places),
         "trustworthiness": layout.trustworthiness,
         "truncation": [corpus.truncation.summary(), corpus.truncation.advice],
-        "reading": reading.summary() if reading else "",
+        "reading": corpus.reading.summary() if corpus.reading else "",
         "words": exploration.words,
     }
 
@@ -140,24 +135,16 @@ def map_figure(places: Floats) -> dict[str, object]:
     """Return the map as JSON.
 
     It has three renderers: points, marks (around the open document and its nearest documents) and names (of topics).
-    The page's script colours the points and fills in the marks and names.
+    The page's script colours the points, fills in the marks and names, and sets their fonts.
     """
     models = html.bokeh("bokeh.models")
-    documents = models.ColumnDataSource({"x": places[:, 0], "y": places[:, 1]})
-    marks = models.ColumnDataSource({"x": [], "y": [], "size": []})
-    names = models.ColumnDataSource({"x": [], "y": [], "text": [], "aside": [], "lower": []})
     figure = html.clear_figure(sizing_mode="stretch_both", match_aspect=True, toolbar_location="above")
     figure.output_backend = "webgl"  # bokeh falls back to a canvas if WebGL is missing
-    figure.axis.visible = False
-    figure.grid.visible = False
-    points = figure.scatter("x", "y", source=documents, size=6, color="gray", line_color=None, name="points")
+    figure.axis.visible = figure.grid.visible = False
+    points = figure.scatter(places[:, 0], places[:, 1], size=6, color="gray", line_color=None, name="points")
     points.nonselection_glyph = points.selection_glyph = None  # the page's script fades points itself
-    figure.scatter("x", "y", source=marks, size="size", fill_color=None, line_width=2, name="marks")
-    font = {"text_font_size": "12px", "text_font_style": "bold"}
-    position = {"x_offset": "aside", "y_offset": "lower", "text_align": "center", "text_baseline": "middle"}
-    box = {"background_fill_alpha": 0.75, "padding": 3, "border_radius": 3}
-    names_font = {"value": "sans-serif"}  # the page's script measures the names in this font
-    figure.text("x", "y", "text", source=names, name="names", text_font=names_font, **font, **position, **box)
+    figure.scatter([], [], size=[], fill_color=None, line_width=2, name="marks")
+    figure.text([], [], [], x_offset=[], y_offset=[], name="names")
     wheel, lasso = models.WheelZoomTool(), models.LassoSelectTool(renderers=[points], continuous=False)
     hover = models.HoverTool(renderers=[points], tooltips=_TIP, point_policy="snap_to_data", attachment="horizontal")
     hover.limit = 1  # show one tooltip where many points overlap

@@ -94,7 +94,7 @@ function standardise(values, sample) {
   return values.map((value) => (value - mean) / (deviation > 1e-6 ? deviation : 1));
 }
 
-function makeSearch(corpus, vectors) {
+function makeSearch(corpus) {
   const { words, stops } = corpus.words, size = corpus.ids.length;
   const texts = corpus.words.postings.split("\n"), terms = corpus.words.terms.split(" ");
   const postings = new Map(terms.map((term, index) => [term, texts[index]])), lengths = new Array(size).fill(0);
@@ -196,16 +196,18 @@ function makeSearch(corpus, vectors) {
 
   // Vectors: the scales of tokens and of documents, then their integers.
   let findCosines = () => null;
-  if (vectors) {
-    const { tokens, seen, prompt } = corpus.model, count = seen + size;
+  if (corpus.model) {
+    const { vectors } = corpus, { tokens, projections, prompt } = corpus.model;
+    const seen = tokens.length - projections.length, count = seen + size;
     const scales = new Float32Array(vectors, 0, count), integers = new Int8Array(vectors, 4 * count);
     const dimension = integers.length / count, vocabulary = new Map(tokens.map((token, index) => [token, index]));
     findCosines = (text) => {
       const query = new Float64Array(dimension), cosines = new Array(size).fill(0);
       for (const token of tokenize(prompt + text, vocabulary)) {
-        const index = vocabulary.get(token) ?? seen;
-        if (index >= seen) continue; // not in any document
-        for (let d = 0; d < dimension; d++) query[d] += scales[index] * integers[index * dimension + d];
+        const number = vocabulary.get(token);
+        if (number === undefined) continue;
+        const [index, factor] = number < seen ? [number, 1] : projections[number - seen];
+        for (let d = 0; d < dimension; d++) query[d] += factor * scales[index] * integers[index * dimension + d];
       }
       const norm = Math.hypot(...query);
       for (let row = 0; norm && row < size; row++) {
