@@ -23,11 +23,9 @@ def bokeh(module: str) -> ModuleType:
     return require(module, "explore", "the page")
 
 
-def frame_page(
-    title: str, about: str, links: Mapping[str, str], body: str, script: str, components: Sequence[str] = ("bokeh",)
-) -> str:
+def frame_page(title: str, about: str, links: Mapping[str, str], body: str, script: str) -> str:
     """Return a complete page, with its style, header, body and scripts (bokeh's and the page's own)."""
-    resources = bokeh("bokeh.resources").Resources(mode="inline", components=list(components))
+    resources = bokeh("bokeh.resources").Resources(mode="inline", components=["bokeh", "bokeh-gl"])
     return Template(read_asset("page.frame.html")).substitute(
         title=escape(title),
         about=about,
@@ -92,10 +90,9 @@ def figure_json(figure: Figure) -> dict[str, object]:
 def make_curve(steps: Sequence[int], values: Sequence[float], name: str) -> dict[str, object]:
     """Plot a curve of logged values and return it as JSON."""
     models = bokeh("bokeh.models")
-    source = models.ColumnDataSource({"x": list(steps), "y": list(values)})
     figure = clear_figure(sizing_mode="stretch_width", height=280, x_axis_label="step", y_axis_label=name)
-    figure.line("x", "y", source=source, line_width=2)
-    points = figure.scatter("x", "y", source=source, size=5)
+    figure.line(list(steps), list(values), line_width=2)
+    points = figure.scatter(list(steps), list(values), size=5)
     hover = models.HoverTool(renderers=[points], tooltips=[("step", "@x"), (name, "@y{0.0000}")], mode="vline")
     figure.add_tools(hover, models.BoxZoomTool(), models.ResetTool())
     return figure_json(figure)

@@ -2,6 +2,8 @@
 (async () => {
   const NO_COLOUR = "#9aa0a8", MAX_LISTED = 200, CLICK_PIXELS = 14, NAME_SHARE = 0.15, HITS = 10,
     TIP_CHARACTERS = 160, MAX_CLASSES = 100, MAP_TERMS = 2;
+  const TIP = '<div style="max-width: 22rem; white-space: normal; font: 13px/1.4 system-ui, sans-serif"><b>@title</b>'
+    + "<div>@about</div></div>";
   const byId = (id) => document.getElementById(id);
   const panel = byId("panel");
 
@@ -325,6 +327,7 @@
   for (const range of [figure.x_range, figure.y_range]) {
     for (const end of ["start", "end"]) range.properties[end].change.connect(placeNamesSoon);
   }
+  figure.toolbar.tools.find((tool) => tool.type === "HoverTool").tooltips = TIP;
   findRenderer("names").glyph.setv({ text_font: "sans-serif", text_font_size: "12px", text_font_style: "bold",
     text_align: "center", text_baseline: "middle", background_fill_alpha: 0.75, padding: 3, border_radius: 3 });
   applyTheme();

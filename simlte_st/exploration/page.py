@@ -23,12 +23,7 @@ MAX_CHARACTERS = 2_500
 MAX_BYTES = 5_000
 """Size of a page with search per document, and of 1,000 documents: the finest vectors that fit are used."""
 
-_TIP = (
-    '<div style="max-width: 22rem; white-space: normal; font: 13px/1.4 system-ui, sans-serif">'
-    "<b>@title</b><div>@about</div></div>"
-)
 _FRAME_BYTES = 600_000  # of bokeh and the scripts
-_DECIMALS = 4
 _LINKS = {"map": "Map", "topics": "Topics", "duplicates": "Near-duplicates", "corpus": "Corpus"}
 
 
@@ -91,7 +86,7 @@ def build_page(exploration: Exploration) -> str:
     assets = {"data": data, "model": model, "vectors": vectors, "scripts": scripts}
     body = Template(html.read_asset("page.map.html")).substitute(assets)
     about = f"{len(corpus.documents):,} documents · {len(exploration.terms)} topics"
-    return html.frame_page(corpus.name, about, _LINKS, body, "page.js", components=["bokeh", "bokeh-gl"])
+    return html.frame_page(corpus.name, about, _LINKS, body, "page.js")
 
 
 def page_data(exploration: Exploration) -> dict[str, object]:
@@ -109,7 +104,7 @@ def page_data(exploration: Exploration) -> dict[str, object]:
         "typical": exploration.typical,
         "agreement": topics.stability.agreement,
         "near": exploration.neighbours.tolist(),
-        "cosines": np.round(exploration.cosines.astype(np.float64), _DECIMALS).tolist(),
+        "cosines": np.round(exploration.cosines.astype(np.float64), 4).tolist(),
         "groups": exploration.duplicates.groups.tolist(),
         "duplicates": compare_duplicates(exploration.duplicates, exploration.similarity, corpus.texts),
         "columns": [
@@ -146,8 +141,8 @@ def map_figure(places: Floats) -> dict[str, object]:
     figure.scatter([], [], size=[], fill_color=None, line_width=2, name="marks")
     figure.text([], [], [], x_offset=[], y_offset=[], name="names")
     wheel, lasso = models.WheelZoomTool(), models.LassoSelectTool(renderers=[points], continuous=False)
-    hover = models.HoverTool(renderers=[points], tooltips=_TIP, point_policy="snap_to_data", attachment="horizontal")
-    hover.limit = 1  # show one tooltip where many points overlap
+    # One tooltip where many points overlap; the page's script sets its text.
+    hover = models.HoverTool(renderers=[points], limit=1, point_policy="snap_to_data", attachment="horizontal")
     figure.add_tools(models.PanTool(), wheel, models.BoxZoomTool(), lasso, hover, models.ResetTool())
     figure.toolbar.active_scroll = wheel
     return html.figure_json(figure)
