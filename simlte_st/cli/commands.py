@@ -95,11 +95,7 @@ def run_compare(options: Options, source: str, /, *models: str) -> Result:
 
 @command("evaluate", {"": (evaluate_models,)}, reads=True, without=("segmenter",), aliases={"label_column": "--label"})
 def run_evaluate(
-    options: Options,
-    /,
-    *models: SourceArgument,
-    data: list[str],
-    test_data: list[str] | None = None,
+    options: Options, /, *models: SourceArgument, data: list[str], test_data: list[str] | None = None
 ) -> Result:
     """Evaluate models, with or without labels, against TF-IDF.
 

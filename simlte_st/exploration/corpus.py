@@ -50,6 +50,13 @@ class EncodedCorpus:
         """The text of each document."""
         return [document.text for document in self.documents]
 
+    def searched_vectors(self) -> tuple[Ints, Floats]:
+        """Return the rows of documents and the vectors to search: those of passages, where the index has them."""
+        passages = self.index.passages([document.id for document in self.documents]) if self.index else {}
+        pairs = zip(self.documents, self.vectors, strict=True)
+        groups = [passages.get(document.id, vector[None]) for document, vector in pairs]
+        return np.repeat(np.arange(len(groups)), [*map(len, groups)]), np.concatenate(groups)
+
 
 def open_corpus(
     model: ModelSource | Index, reader: DocumentReader | None, index_model: ModelSource | None = None, *,

@@ -81,7 +81,7 @@ def build_page(exploration: Exploration) -> str:
     data = html.pack(to_json(page_data(exploration), indent=None).encode("utf-8"))
     if exploration.model:
         room = MAX_BYTES * max(1_000, len(corpus.documents)) - len(data) - _FRAME_BYTES
-        model, vectors = search_data.pack_model(exploration.model, corpus.texts, corpus.vectors, room)
+        model, vectors = search_data.pack_model(exploration.model, corpus.texts, *corpus.searched_vectors(), room)
     scripts = "\n".join(map(html.read_asset, ("page.search.js", "page.sections.js")))
     assets = {"data": data, "model": model, "vectors": vectors, "scripts": scripts}
     body = Template(html.read_asset("page.map.html")).substitute(assets)

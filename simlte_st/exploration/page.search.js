@@ -197,12 +197,12 @@ function makeSearch(corpus) {
   // Vectors: the scales of tokens and of documents, then their integers.
   let findCosines = () => null;
   if (corpus.model) {
-    const { vectors } = corpus, { tokens, projections, prompt } = corpus.model;
-    const seen = tokens.length - projections.length, count = seen + size;
+    const { vectors } = corpus, { tokens, projections, rows, prompt } = corpus.model;
+    const seen = tokens.length - projections.length, count = seen + rows.length;
     const scales = new Float32Array(vectors, 0, count), integers = new Int8Array(vectors, 4 * count);
     const dimension = integers.length / count, vocabulary = new Map(tokens.map((token, index) => [token, index]));
     findCosines = (text) => {
-      const query = new Float64Array(dimension), cosines = new Array(size).fill(0);
+      const query = new Float64Array(dimension), cosines = new Array(size).fill(-1);
       for (const token of tokenize(prompt + text, vocabulary)) {
         const number = vocabulary.get(token);
         if (number === undefined) continue;
@@ -210,11 +210,12 @@ function makeSearch(corpus) {
         for (let d = 0; d < dimension; d++) query[d] += factor * scales[index] * integers[index * dimension + d];
       }
       const norm = Math.hypot(...query);
-      for (let row = 0; norm && row < size; row++) {
-        const offset = (seen + row) * dimension;
-        for (let d = 0; d < dimension; d++) cosines[row] += query[d] * integers[offset + d];
-        cosines[row] *= scales[seen + row] / norm;
-      }
+      if (norm) rows.forEach((row, index) => { // a document is as near as its nearest passage
+        const offset = (seen + index) * dimension;
+        let product = 0;
+        for (let d = 0; d < dimension; d++) product += query[d] * integers[offset + d];
+        cosines[row] = Math.max(cosines[row], (product * scales[seen + index]) / norm);
+      });
       return norm ? cosines : null;
     };
   }

@@ -15,7 +15,7 @@ import numpy as np
 
 from simlte_st.exploration.html import pack
 from simlte_st.files import to_json
-from simlte_st.models.vectors import Floats, TokenVectors, row_blocks
+from simlte_st.models.vectors import Floats, Ints, TokenVectors, row_blocks
 from simlte_st.prompts import query_prompt
 from simlte_st.reading.document import peek
 from simlte_st.search.hits import VECTORS
@@ -61,8 +61,10 @@ def can_tokenize(model: TokenVectors) -> bool:
     return is_wordpiece and all(settings[name] == expected for name, expected in _TOKENIZER.items())
 
 
-def pack_model(model: TokenVectors, texts: Sequence[str], documents: Floats, max_bytes: int) -> tuple[str, str]:
-    """Pack the vocabulary and settings, and the vectors of the corpus's tokens and of the documents, as int8.
+def pack_model(
+    model: TokenVectors, texts: Sequence[str], rows: Ints, documents: Floats, max_bytes: int
+) -> tuple[str, str]:
+    """Pack the vocabulary and settings, and the vectors of tokens and of documents or passages as int8.
 
     The vocabulary begins with the tokens of the corpus, which alone have vectors; each of the others is projected on
     the nearest of them. A scale for each vector, as float32, precedes the integers. The fewer levels the values of
@@ -74,6 +76,7 @@ def pack_model(model: TokenVectors, texts: Sequence[str], documents: Floats, max
     settings = {
         "tokens": [model.tokenizer.id_to_token(number) for number in (*seen.tolist(), *others.tolist())],
         "projections": _project(model.table[others], model.table[seen]),
+        "rows": rows.tolist(),
         "prompt": query_prompt(model),
         "weight": VECTORS,
     }
