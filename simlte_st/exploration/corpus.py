@@ -52,9 +52,9 @@ class EncodedCorpus:
 
     def searched_vectors(self) -> tuple[Ints, Floats]:
         """Return the rows of documents and the vectors to search: those of passages, where the index has them."""
-        passages = self.index.passages([document.id for document in self.documents]) if self.index else {}
-        pairs = zip(self.documents, self.vectors, strict=True)
-        groups = [passages.get(document.id, vector[None]) for document, vector in pairs]
+        ids = [document.id for document in self.documents]
+        passages = index.passages(ids) if (index := self.index) and index.parts else {}
+        groups = [passages.get(document_id, self.vectors[[row]]) for row, document_id in enumerate(ids)]
         return np.repeat(np.arange(len(groups)), [*map(len, groups)]), np.concatenate(groups)
 
 

@@ -38,9 +38,7 @@ def compare_duplicates(duplicates: Duplicates, similarity: float, texts: Sequenc
     numbers, sizes = np.unique(duplicates.groups, return_counts=True)
     largest = numbers[np.argsort(-sizes, kind="stable")[: min(MAX_GROUPS, duplicates.report.groups)]]
     members = [np.flatnonzero(duplicates.groups == number).tolist() for number in largest]
-    groups = [
-        {"size": len(rows), "pairs": [compare(rows[0], row) for row in rows[1 : MAX_COMPARED + 1]]} for rows in members
-    ]
+    groups = [[compare(first, row) for row in rows[:MAX_COMPARED]] for first, *rows in members]
     firsts = numbers[:_MAX_SCANNED]
     similar = firsts[find_duplicates([texts[row] for row in firsts], similarity=_BELOW * similarity).groups]
     pairs = [(first, row) for first, row in zip(similar.tolist(), firsts.tolist(), strict=True) if first != row]

@@ -125,8 +125,7 @@ def explore(
         StoreError: The index does not exist or cannot be read.
         MissingExtraError: The ``explore`` extra is not installed.
     """
-    if language is not None:
-        language = check_language(language)
+    language = None if language is None else check_language(language)
     if source is not None and index_model is not None:
         raise ConfigurationError("index_model= is for an index, which has its own documents: give it or a source.")
     reader = None if source is None else read_documents(source).with_options(metadata=True)

@@ -40,8 +40,9 @@ function fillSections(corpus) {
   const showPair = ([first, row, share, runs], withFirst) => [...(withFirst ? [...linkWithId(first), " and "] : []),
     ...linkWithId(row), " ", number(percent(share)), showDifference(runs)];
 
-  function showGroup({ size, pairs }) {
-    const heading = element("h3", {}, ...linkWithId(pairs[0][0]), " ", number(`${count(size)} documents`));
+  function showGroup(pairs) {
+    const [first] = pairs[0], size = corpus.groups.filter((group) => group === first).length;
+    const heading = element("h3", {}, ...linkWithId(first), " ", number(`${count(size)} documents`));
     const more = size - 1 - pairs.length;
     return element("div", {}, heading, list(pairs.map((pair) => showPair(pair, false))), ...notes(more && `and ${count(more)} more`));
   }

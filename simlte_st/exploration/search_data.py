@@ -61,15 +61,20 @@ def can_tokenize(model: TokenVectors) -> bool:
     return is_wordpiece and all(settings[name] == expected for name, expected in _TOKENIZER.items())
 
 
-def pack_model(
-    model: TokenVectors, texts: Sequence[str], rows: Ints, documents: Floats, max_bytes: int
-) -> tuple[str, str]:
-    """Pack the vocabulary and settings, and the vectors of tokens and of documents or passages as int8.
+def pack_model(model: TokenVectors, texts: Sequence[str], rows: Ints, vectors: Floats, room: int) -> tuple[str, str]:
+    """Pack the vocabulary with the settings, and the vectors of tokens and of documents or passages.
 
     The vocabulary begins with the tokens of the corpus, which alone have vectors; each of the others is projected on
-    the nearest of them. A scale for each vector, as float32, precedes the integers. The fewer levels the values of
-    tokens have, the smaller they become, so the page takes the most that fit: with 1,000 articles of the BBC, five in
-    each direction.
+    the nearest of them. Vectors are stored as a scale (float32; all scales come first) and integers (int8). The fewer
+    levels the integers have, the better they compress, so the levels are the most that fit: for 1,000 articles of the
+    BBC, five in each direction for tokens.
+
+    Args:
+        model: The static model.
+        texts: Texts of the documents.
+        rows: Document of each vector.
+        vectors: Vectors of documents or passages, of length 1.
+        room: Maximum size in bytes, unless this would leave fewer than three levels.
     """
     seen = np.unique(counted_ids(model.tokenizer, texts)[0])
     others = np.setdiff1d(np.arange(len(model.table)), seen)
@@ -80,14 +85,16 @@ def pack_model(
         "prompt": query_prompt(model),
         "weight": VECTORS,
     }
-    packed, vectors, level = pack(to_json(settings, indent=None).encode("utf-8")), "", _MAX_LEVEL
-    values, sizes = np.concatenate([model.table[seen], documents]), (len(seen), len(documents))
+    packed, packed_vectors, level = pack(to_json(settings, indent=None).encode("utf-8")), "", _MAX_LEVEL
+    values, sizes = np.concatenate([model.table[seen], vectors]), (len(seen), len(vectors))
     largest = np.maximum(np.abs(values).max(axis=1), 1e-9)
-    while not vectors or (len(packed) + len(vectors) > max_bytes and level > _MIN_LEVEL):
-        scales = (largest / np.repeat((level, _MAX_LEVEL), sizes)).astype(np.float32)
+    while not packed_vectors or (len(packed) + len(packed_vectors) > room and level > _MIN_LEVEL):
+        # There are far more tokens than documents, so these can have finer levels.
+        scales = (largest / np.repeat((level, min(_MAX_LEVEL, 5 * level)), sizes)).astype(np.float32)
         integers = np.rint(values / scales[:, None]).astype(np.int8)
-        vectors, level = pack(scales.tobytes() + integers.tobytes(), zlib.Z_HUFFMAN_ONLY), level * 4 // 5
-    return packed, vectors
+        packed_vectors = pack(scales.tobytes() + integers.tobytes(), zlib.Z_HUFFMAN_ONLY)
+        level = level // 2 if level > 16 else level - 1
+    return packed, packed_vectors
 
 
 def _project(others: Floats, seen: Floats) -> list[tuple[int, float]]:
