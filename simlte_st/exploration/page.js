@@ -1,7 +1,7 @@
 // The page contains its own data, compressed. Content from documents is inserted as text, never as markup.
 (async () => {
   const NO_COLOUR = "#9aa0a8", MAX_LISTED = 200, CLICK_PIXELS = 14, NAME_SHARE = 0.15, HITS = 10,
-    TIP_CHARACTERS = 160, MAX_CLASSES = 100, MAP_TERMS = 2;
+    TIP_CHARACTERS = 160, MAX_CLASSES = 100, MAP_TERMS = 2, MAX_LEAD = 600;
   const TIP = '<div style="max-width: 22rem; white-space: normal; font: 13px/1.4 system-ui, sans-serif"><b>@title</b>'
     + "<div>@about</div></div>";
   const byId = (id) => document.getElementById(id);
@@ -214,6 +214,9 @@
     const notes = [...(result.unknown.length ? [`Not in any document: ${result.unknown.join(", ")}.`] : []),
       ...(hits.length ? [] : ["No document found: the query has no words of the documents."]),
       ...(corpus.model ? [] : ["Search is by words alone, because the page cannot use this model."])];
+    const shown = new Set(hits.map((hit) => hit.row)), text = state.query.toLowerCase();
+    const named = corpus.ids.flatMap((id, row) => (!shown.has(row) && matchesFilters(row) && isSelected(row)
+      && `${id}\n${corpus.titles[row]}`.toLowerCase().includes(text) ? [row] : [])).slice(0, HITS);
     markDocuments(hits.map((hit) => hit.row));
     panel.replaceChildren(
       element("p", {}, element("button", { class: "plain", type: "button", click: clearFilters }, "Clear")),
@@ -221,8 +224,19 @@
       element("ol", { id: "hits" }, ...hits.map((hit) => element("li", {}, documentLink(hit.row),
         element("div", { class: "id" }, scores(hit)),
         element("p", {}, ...markWords(search.findPassage(corpus.texts[hit.row], result).replace(/\s+/g, " "), result))))),
+      ...(named.length ? [element("h2", {}, "In an id or a title"),
+        element("ul", { id: "list" }, ...named.map((row) => element("li", {}, documentLink(row))))] : []),
       ...(result.hits.length > hits.length ? [element("button", { class: "plain", type: "button", id: "more", click: more }, "More")] : []),
     );
+  }
+
+  // The text of a document, open at the passage that matches the query.
+  function showText(row) {
+    const text = corpus.texts[row], query = state.query && search ? search.analyseQuery(state.query) : null;
+    const place = query ? text.indexOf(search.findPassage(text, query)) : 0;
+    const start = place > MAX_LEAD ? text.lastIndexOf("\n", place) + 1 || place : 0;
+    const before = element("details", {}, element("summary", {}, `${start.toLocaleString("en")} characters before`), text.slice(0, start));
+    return element("div", { class: "text", id: "document-text" }, ...(start ? [before] : []), ...markWords(text.slice(start), query));
   }
 
   function showDocument(row) {
@@ -232,6 +246,11 @@
     const topic = corpus.topics[row];
     const hiddenCharacters = corpus.lengths[row] - corpus.texts[row].length;
     const duplicates = corpus.groups.flatMap((group, index) => (group === corpus.groups[row] && index !== row ? [index] : []));
+    const nearest = [element("h2", {}, "Nearest documents"),
+      element("ul", { id: "near" }, ...neighbours.map((neighbour, rank) => element("li", {},
+        element("span", { class: "number" }, corpus.cosines[row][rank].toFixed(2)), documentLink(neighbour))))];
+    const text = [element("h2", {}, "Text"), showText(row),
+      ...(hiddenCharacters > 0 ? [element("p", { class: "about" }, `… ${hiddenCharacters.toLocaleString()} more characters`)] : [])];
     panel.replaceChildren(
       element("p", {}, element("button", { class: "plain", type: "button", id: "back", click: () => history.back() }, "Back")),
       element("h2", { id: "document-title" }, corpus.titles[row]),
@@ -239,12 +258,7 @@
         ...values.map((column) => [column.name, column.values[row]])].flatMap(([name, value]) =>
         [element("dt", {}, name), element("dd", {}, value)])),
       ...(duplicates.length ? [element("p", {}, "Near-duplicates: ", ...duplicates.slice(0, 10).flatMap((duplicate) => [documentLink(duplicate, corpus.ids[duplicate]), " "]))] : []),
-      element("h2", {}, "Nearest documents"),
-      element("ul", { id: "near" }, ...neighbours.map((neighbour, rank) => element("li", {},
-        element("span", { class: "number" }, corpus.cosines[row][rank].toFixed(2)), documentLink(neighbour)))),
-      element("h2", {}, "Text"),
-      element("p", { class: "text", id: "document-text" }, corpus.texts[row]),
-      ...(hiddenCharacters > 0 ? [element("p", { class: "about" }, `… ${hiddenCharacters.toLocaleString()} more characters`)] : []),
+      ...(state.query ? [...text, ...nearest] : [...nearest, ...text]),
     );
     panel.scrollTop = 0;
     panel.focus({ preventScroll: true }); // the link that opened the document is gone
