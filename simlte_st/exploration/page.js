@@ -218,6 +218,7 @@
     const named = corpus.ids.flatMap((id, row) => (!shown.has(row) && matchesFilters(row) && isSelected(row)
       && `${id}\n${corpus.titles[row]}`.toLowerCase().includes(text) ? [row] : [])).slice(0, HITS);
     markDocuments(hits.map((hit) => hit.row));
+    panel.dataset.query = state.query;
     panel.replaceChildren(
       element("p", {}, element("button", { class: "plain", type: "button", click: clearFilters }, "Clear")),
       ...notes.map((note) => element("p", { class: "about" }, note)),

@@ -22,7 +22,7 @@ const OPTIONAL_SIGNS = new RegExp(
   + String.raw`\u064b-\u0652\u0656-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u0730-\u074a`
   + String.raw`\u08ca-\u08ff\u20e3]`, "gv");
 const ENDINGS = ["d", "ll", "m", "re", "s", "t", "ve"], ADDRESS_WORDS = ["http", "https", "www"];
-const MAX_RUN = 12, MAX_WORDS = 100, MAX_ENDING = 6;
+const MAX_RUN = 12, MAX_WORDS = 100, MAX_ENDING = 6, MIN_STEMMED = 4;
 
 const normal = (text) => text.normalize("NFKC").toLowerCase().replaceAll("ß", "ss").replace(OPTIONAL_SIGNS, "")
   .normalize("NFKC").replace(/[\u2019\u02bc]/g, "'");
@@ -137,6 +137,8 @@ function makeSearch(corpus) {
   }
 
   function guessTerms(word) {
+    if (!PLAIN.test(word)) return [word.replace(/'s$/, "")];
+    if (word.length < MIN_STEMMED) return [word];
     if (!changesByEnding) learnChanges();
     for (let length = Math.min(MAX_ENDING, word.length - 1); length > 0; length--) {
       const counts = [...changesByEnding.get(word.slice(-length)) ?? []];

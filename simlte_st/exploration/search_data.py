@@ -23,7 +23,7 @@ from simlte_st.words.analyzer import extract_terms, normal, query_terms
 from simlte_st.words.languages import LanguageFinder, stop_words
 from simlte_st.words.tokens import counted_ids
 
-_MAX_LEVEL, _MIN_LEVEL = 127, 3
+_MAX_LEVEL, _MIN_LEVEL = 127, 4
 _NORMALIZER = {"clean_text": True, "handle_chinese_chars": True, "strip_accents": None, "lowercase": True}
 _TOKENIZER = {"normalizer": {"type": "BertNormalizer", **_NORMALIZER}, "pre_tokenizer": {"type": "BertPreTokenizer"}}
 """Settings of the WordPiece tokenizers that the page's script can replace."""
@@ -74,7 +74,7 @@ def pack_model(model: TokenVectors, texts: Sequence[str], rows: Ints, vectors: F
         texts: Texts of the documents.
         rows: Document of each vector.
         vectors: Vectors of documents or passages, of length 1.
-        room: Maximum size in bytes, unless this would leave fewer than three levels.
+        room: Maximum size in bytes, unless this would leave fewer than four levels.
     """
     seen = np.unique(counted_ids(model.tokenizer, texts)[0])
     others = np.setdiff1d(np.arange(len(model.table)), seen)
@@ -88,7 +88,7 @@ def pack_model(model: TokenVectors, texts: Sequence[str], rows: Ints, vectors: F
     packed, packed_vectors, level = pack(to_json(settings, indent=None).encode("utf-8")), "", _MAX_LEVEL
     values, sizes = np.concatenate([model.table[seen], vectors]), (len(seen), len(vectors))
     largest = np.maximum(np.abs(values).max(axis=1), 1e-9)
-    while not packed_vectors or (len(packed) + len(packed_vectors) > room and level > _MIN_LEVEL):
+    while not packed_vectors or (len(packed) + len(packed_vectors) > room and level >= _MIN_LEVEL):
         # There are far more tokens than documents, so these can have finer levels.
         scales = (largest / np.repeat((level, min(_MAX_LEVEL, 5 * level)), sizes)).astype(np.float32)
         integers = np.rint(values / scales[:, None]).astype(np.int8)
