@@ -1,4 +1,4 @@
-"""Explore a corpus: write a page and a table with its topics, map and near-duplicates."""
+"""Explore a corpus: write a page and a table with its topics, map and near-duplicates, and search in the page."""
 
 from __future__ import annotations
 
@@ -111,7 +111,8 @@ def explore(
         batch_size: Batch size for encoding.
         device: Device to compute on: cpu, cuda, cuda:1 or mps (default: a GPU if available).
         seed: Random seed of the topics and the map.
-        search: Let readers of the page search the documents, by words and, with a static model, by vectors.
+        search: Include search in the page, by words and, with a static model, by vectors. The page takes up to 5 kB per
+            document (5 MB for fewer than 1,000).
         overwrite: Overwrite an existing page and table.
         progress: Show progress bars.
 
