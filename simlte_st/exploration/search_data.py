@@ -23,7 +23,7 @@ from simlte_st.words.analyzer import extract_terms, normal, query_terms
 from simlte_st.words.languages import LanguageFinder, stop_words
 from simlte_st.words.tokens import counted_ids
 
-_MAX_LEVEL, _MIN_LEVEL = 127, 4
+_MAX_LEVEL, _MIN_LEVEL = 31, 4
 _NORMALIZER = {"clean_text": True, "handle_chinese_chars": True, "strip_accents": None, "lowercase": True}
 _TOKENIZER = {"normalizer": {"type": "BertNormalizer", **_NORMALIZER}, "pre_tokenizer": {"type": "BertPreTokenizer"}}
 """Settings of the WordPiece tokenizers that the page's script can replace."""
@@ -90,10 +90,10 @@ def pack_model(model: TokenVectors, texts: Sequence[str], rows: Ints, vectors: F
     largest = np.maximum(np.abs(values).max(axis=1), 1e-9)
     while not packed_vectors or (len(packed) + len(packed_vectors) > room and level >= _MIN_LEVEL):
         # There are far more tokens than documents, so these can have finer levels.
-        scales = (largest / np.repeat((level, min(_MAX_LEVEL, 5 * level)), sizes)).astype(np.float32)
+        scales = (largest / np.repeat((level, min(127, 5 * level)), sizes)).astype(np.float32)
         integers = np.rint(values / scales[:, None]).astype(np.int8)
         packed_vectors = pack(scales.tobytes() + integers.tobytes(), zlib.Z_HUFFMAN_ONLY)
-        level = level // 2 if level > 16 else level - 1
+        level = level // 2 if level > 15 else level - 1
     return packed, packed_vectors
 
 
