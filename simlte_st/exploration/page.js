@@ -1,7 +1,7 @@
 // The page contains its own data, compressed. Content from documents is inserted as text, never as markup.
 (async () => {
   const NO_COLOUR = "#9aa0a8", MAX_LISTED = 200, CLICK_PIXELS = 14, NAME_SHARE = 0.15, HITS = 10,
-    TIP_CHARACTERS = 160, MAX_CLASSES = 100, MAP_TERMS = 2, MAX_LEAD = 600;
+    TIP_CHARACTERS = 160, MAX_CLASSES = 100, MAP_TERMS = 2, MAX_LEAD = 300;
   const TIP = '<div style="max-width: 22rem; white-space: normal; font: 13px/1.4 system-ui, sans-serif"><b>@title</b>'
     + "<div>@about</div></div>";
   const byId = (id) => document.getElementById(id);
@@ -235,9 +235,11 @@
   function showText(row) {
     const text = corpus.texts[row], query = state.query && search ? search.analyseQuery(state.query) : null;
     const place = query ? text.indexOf(search.findPassage(text, query)) : 0;
-    const start = place > MAX_LEAD ? text.lastIndexOf("\n", place) + 1 || place : 0;
-    const before = element("details", {}, element("summary", {}, `${start.toLocaleString("en")} characters before`), text.slice(0, start));
-    return element("div", { class: "text", id: "document-text" }, ...(start ? [before] : []), ...markWords(text.slice(start), query));
+    const lead = Math.max(text.lastIndexOf("\n", place), text.lastIndexOf(" ", place - MAX_LEAD)) + 1;
+    const start = place > 2 * MAX_LEAD ? lead : 0;
+    const summary = element("summary", {}, `${start.toLocaleString("en")} characters before`);
+    const before = start ? [element("details", {}, summary, text.slice(0, start))] : [];
+    return element("div", { class: "text", id: "document-text" }, ...before, ...markWords(text.slice(start), query));
   }
 
   function showDocument(row) {
