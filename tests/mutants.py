@@ -55,8 +55,12 @@ MUTANTS = [
         "seed=self._seed, epoch=epoch,", "seed=self._seed, epoch=0,",
     ),
     (
-        "simlte_st/exploration/page.py", "exploration/test_explore.py",
-        "{escape(corpus.titles[row])}", "{corpus.titles[row]}",
+        "simlte_st/exploration/html.py", "exploration/test_explore.py",
+        "title=escape(title),", "title=title,",
+    ),
+    (
+        "simlte_st/exploration/search_data.py", "exploration/test_search_data.py",
+        "row - last_rows[term]", "row",
     ),
 ]  # fmt: skip
 """File, tests, text and replacement; only the last occurrence is replaced."""

@@ -95,11 +95,7 @@ def run_compare(options: Options, source: str, /, *models: str) -> Result:
 
 @command("evaluate", {"": (evaluate_models,)}, reads=True, without=("segmenter",), aliases={"label_column": "--label"})
 def run_evaluate(
-    options: Options,
-    /,
-    *models: SourceArgument,
-    data: list[str],
-    test_data: list[str] | None = None,
+    options: Options, /, *models: SourceArgument, data: list[str], test_data: list[str] | None = None
 ) -> Result:
     """Evaluate models, with or without labels, against TF-IDF.
 
@@ -174,7 +170,7 @@ def run_encode(options: Options, model: str, /, *source: SourceArgument, output:
 
 @command("explore", {"": (explore,)}, reads=True, names={"index_model": Parameter(name="--model")})
 def run_explore(options: Options, model_or_index: str, /, *source: str, output: str) -> Result:
-    """Write a page that shows the content of a corpus: topics, a map and near-duplicates.
+    """Write a page that shows the content of a corpus: topics, a map, near-duplicates and search.
 
     The page works in any browser, without a network. A parquet file with the same name holds the position and the topic
     of each document. For a large corpus, build an index first and explore it.

@@ -28,6 +28,7 @@ from simlte_st.evaluation.splits import sample_rows
 from simlte_st.exploration.corpus import HalfVectors
 from simlte_st.models.vectors import Floats, Ints, row_blocks, unit_rows
 from simlte_st.progress import progress_bar, with_progress_bar
+from simlte_st.views.duplicates import Duplicates
 from simlte_st.words.analyzer import is_stop_word, normal, plain_words, word_to_term
 from simlte_st.words.languages import UNSPACED, LanguageFinder
 
@@ -36,6 +37,9 @@ NUMBERS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 3
 
 TOLERANCE = 0.02
 """How much less than on the best number of topics the halves may agree on a smaller one."""
+
+TYPICAL = 3
+"""Number of typical documents shown for each topic."""
 
 NONE = -1
 """Topic number of documents without a topic."""
@@ -112,6 +116,15 @@ class Topics:
     def outliers(self) -> int:
         """Number of documents without a topic."""
         return int((self.by_document < 0).sum())
+
+
+def typical_documents(topics: Topics, topic: int, duplicates: Duplicates) -> list[int]:
+    """Return the documents nearest to a topic's centre, skipping near-duplicates."""
+    members = np.flatnonzero(topics.by_document == topic)
+    nearest = members[np.argsort(-topics.cosines[members], kind="stable")]
+    _, first = np.unique(duplicates.groups[nearest], return_index=True)
+    typical: list[int] = nearest[np.sort(first)][:TYPICAL].tolist()
+    return typical
 
 
 def find_topics(

@@ -50,6 +50,13 @@ class EncodedCorpus:
         """The text of each document."""
         return [document.text for document in self.documents]
 
+    def searched_vectors(self) -> tuple[Ints, Floats]:
+        """Return the rows of documents and the vectors to search: those of passages, where the index has them."""
+        ids = [document.id for document in self.documents]
+        passages = index.passages(ids) if (index := self.index) and index.parts else {}
+        groups = [passages.get(document_id, self.vectors[[row]]) for row, document_id in enumerate(ids)]
+        return np.repeat(np.arange(len(groups)), [*map(len, groups)]), np.concatenate(groups)
+
 
 def open_corpus(
     model: ModelSource | Index, reader: DocumentReader | None, index_model: ModelSource | None = None, *,

@@ -1,4 +1,4 @@
-"""Explore a corpus: write a page and a table with its topics, map and near-duplicates."""
+"""Explore a corpus: write a page and a table with its topics, map and near-duplicates, and search in the page."""
 
 from __future__ import annotations
 
@@ -85,6 +85,7 @@ def explore(
     batch_size: Count = 32,
     device: str | None = None,
     seed: Seed = 0,
+    search: bool = True,
     overwrite: bool = False,
     progress: bool = True,
 ) -> ExploreReport:
@@ -110,6 +111,8 @@ def explore(
         batch_size: Batch size for encoding.
         device: Device to compute on: cpu, cuda, cuda:1 or mps (default: a GPU if available).
         seed: Random seed of the topics and the map.
+        search: Include search in the page, by words and, with a static model, by vectors. The page takes up to 5 kB per
+            document (5 MB for fewer than 1,000).
         overwrite: Overwrite an existing page and table.
         progress: Show progress bars.
 
@@ -123,8 +126,7 @@ def explore(
         StoreError: The index does not exist or cannot be read.
         MissingExtraError: The ``explore`` extra is not installed.
     """
-    if language is not None:
-        language = check_language(language)
+    language = None if language is None else check_language(language)
     if source is not None and index_model is not None:
         raise ConfigurationError("index_model= is for an index, which has its own documents: give it or a source.")
     reader = None if source is None else read_documents(source).with_options(metadata=True)
@@ -139,6 +141,7 @@ def explore(
     from simlte_st.exploration.analysis import find_topics, lay_out, nearest_documents, topic_terms
     from simlte_st.exploration.corpus import encode_halves, open_corpus
     from simlte_st.exploration.page import Exploration, build_page
+    from simlte_st.exploration.search_data import can_tokenize, index_words
     from simlte_st.views.duplicates import find_duplicates
 
     options: dict[str, Any] = {"batch_size": batch_size, "progress": progress}
@@ -155,6 +158,8 @@ def explore(
         layout=lay_out(corpus.vectors, seed=seed, progress=progress),
         duplicates=find_duplicates(corpus.texts, similarity=similarity, progress=progress),
         similarity=similarity,
+        words=index_words(corpus.texts, language) if search else None,
+        model=encoder.quick if search and encoder.quick and can_tokenize(encoder.quick) else None,
     )
     html, table = build_page(exploration), page.with_suffix(".parquet")
     with atomic_path(page, table) as temporary:

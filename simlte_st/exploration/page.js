@@ -1,37 +1,32 @@
-"use strict";
 // The page contains its own data, compressed. Content from documents is inserted as text, never as markup.
 (async () => {
-  const NO_COLOUR = "#9aa0a8", MAX_LISTED = 200, CLICK_PIXELS = 14, NAME_SHARE = 0.15;
+  const NO_COLOUR = "#9aa0a8", MAX_LISTED = 200, CLICK_PIXELS = 14, NAME_SHARE = 0.15, HITS = 10,
+    TIP_CHARACTERS = 160, MAX_CLASSES = 100, MAP_TERMS = 2, MAX_LEAD = 300;
+  const TIP = '<div style="max-width: 22rem; white-space: normal; font: 13px/1.4 system-ui, sans-serif"><b>@title</b>'
+    + "<div>@about</div></div>";
   const byId = (id) => document.getElementById(id);
   const panel = byId("panel");
 
-  function element(name, attributes = {}, ...children) {
-    const node = document.createElement(name);
-    for (const [attribute, value] of Object.entries(attributes)) {
-      if (attribute === "click") node.addEventListener("click", value);
-      else if (attribute === "style") node.style.cssText = value;
-      else node.setAttribute(attribute, value);
-    }
-    node.append(...children);
-    return node;
-  }
-
-  async function unpack() {
-    const packed = Uint8Array.from(atob(byId("data").textContent), (character) => character.charCodeAt(0));
-    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-    return JSON.parse(await new Response(stream).text());
-  }
-
-  let corpus;
+  let corpus, search = null;
   try {
-    corpus = await unpack();
+    corpus = await unpack("data").json();
+    if (byId("model").textContent) {
+      [corpus.model, corpus.vectors] = await Promise.all([unpack("model").json(), unpack("vectors").arrayBuffer()]);
+    }
+    if (corpus.words) search = makeSearch(corpus);
+    fillSections(corpus);
+    await loadBokeh();
   } catch (error) {
     panel.replaceChildren(element("p", { class: "problem" }, `This browser cannot read the documents: ${error}`));
     return;
   }
   const size = corpus.ids.length;
-  const searchTexts = corpus.texts.map((text, row) => `${corpus.titles[row]}\n${corpus.ids[row]}\n${text}`.toLowerCase());
-  const state = { colour: 0, words: [], classFilter: null, selection: null, openRow: null };
+  const searchTexts = search ? [] : corpus.texts.map((text, row) => `${corpus.titles[row]}\n${corpus.ids[row]}\n${text}`.toLowerCase());
+  const about = corpus.texts.map((text, row) => {
+    const start = text.slice(0, 2 * TIP_CHARACTERS).replace(/\s+/g, " ").trim().slice(0, TIP_CHARACTERS);
+    return `${corpus.topic_names[corpus.topics[row]] ?? "no topic"}: ${start}`;
+  });
+  const state = { colour: 0, query: "", hits: HITS, classFilter: null, selection: null, openRow: null };
 
   // Colours by topic, class, number or date. The first are Tableau's, which stand out on light and dark backgrounds.
   const PALETTE = ("4e79a7 f28e2b 59a14f e15759 b07aa1 9c755f edc948 499894 ff9da7 a0cbe8 ffbe7d 8cd17d d37295 d4a6c8 "
@@ -39,7 +34,19 @@
   const classColour = (index) => index < PALETTE.length ? `#${PALETTE[index]}` : `hsl(${Math.round((index * 137.508) % 360)} ${index % 2 ? 55 : 75}% ${[52, 60, 45][index % 3]}%)`;
   const rampColour = (share) => `hsl(${Math.round(260 - 215 * share)} 70% ${Math.round(38 + 18 * share)}%)`;
   const formatDate = (seconds) => new Date(seconds * 1000).toISOString().slice(0, 10);
-  const schemes = [{ name: "topic", classes: corpus.topic_names, values: corpus.topics }, ...corpus.colours];
+
+  // The colour scheme of a column of numbers, dates or classes.
+  function makeScheme({ name, kind, values, numbers }) {
+    if (kind !== "category") {
+      const given = numbers.filter((number) => number !== null).sort((a, b) => a - b);
+      return { name, values: numbers, low: given[0], high: given.at(-1), date: kind === "date" };
+    }
+    const classes = [...new Set(values)].filter(Boolean).sort().slice(0, MAX_CLASSES);
+    const indices = new Map(classes.map((value, index) => [value, index]));
+    return { name, classes, values: values.map((value) => indices.get(value) ?? -1) };
+  }
+  const schemes = [{ name: "topic", classes: corpus.topic_names, values: corpus.topics },
+    ...corpus.columns.filter((column) => column.kind !== "text").map(makeScheme)];
 
   function rowColours(scheme) {
     if (scheme.classes) return (row) => (scheme.values[row] < 0 ? NO_COLOUR : classColour(scheme.values[row]));
@@ -48,17 +55,27 @@
   }
 
   // The map.
-  const figureJson = JSON.parse(byId("figure").textContent);
-  const [figureView] = await Bokeh.embed.embed_item(figureJson, byId("plot")).then((manager) => [...manager.roots ?? manager]);
+  const [figureView] = await Bokeh.embed.embed_item(corpus.figure, byId("plot")).then((manager) => [...manager.roots ?? manager]);
   const figure = figureView.model;
   const findRenderer = (name) => figure.renderers.find((renderer) => renderer.name === name);
   const points = findRenderer("points").data_source, marks = findRenderer("marks").data_source;
   const x = points.data.x, y = points.data.y;
+  const places = corpus.topic_names.map((_, topic) => findPlace(topic));
   const darkScheme = window.matchMedia("(prefers-color-scheme: dark)");
+
+  // The place of a topic's name: that of the document nearest to the median place of its documents.
+  function findPlace(topic) {
+    const rows = corpus.topics.flatMap((value, row) => (value === topic ? [row] : []));
+    const median = (values) => values.sort((a, b) => a - b)[Math.floor(values.length / 2)];
+    const across = median(rows.map((row) => x[row])), down = median(rows.map((row) => y[row]));
+    const distance = (row) => Math.hypot(x[row] - across, y[row] - down);
+    const nearest = rows.reduce((best, row) => (distance(row) < distance(best) ? row : best));
+    return [x[nearest], y[nearest]];
+  }
 
   function matchesFilters(row) {
     return (state.classFilter === null || schemes[state.colour].values[row] === state.classFilter)
-      && state.words.every((word) => searchTexts[row].includes(word));
+      && (search || state.query.toLowerCase().split(/\s+/).every((word) => searchTexts[row].includes(word)));
   }
 
   function paintPoints() {
@@ -72,7 +89,7 @@
       if (isMatch) matches.push(row);
       alpha[row] = isMatch ? (selection && !selection.has(row) ? 0.15 : fill[row] === NO_COLOUR ? opacity / 2 : opacity) : 0.03;
     }
-    points.data = { x, y, fill, alpha, title: corpus.titles, about: corpus.about };
+    points.data = { x, y, fill, alpha, title: corpus.titles, about };
     byId("count").textContent = matches.length === size ? "" : `${matches.length.toLocaleString()} of ${size.toLocaleString()}`;
     return matches;
   }
@@ -89,7 +106,7 @@
   // legend lists all topics.
   function placeNames() {
     const isNarrow = byId("plot").clientWidth < 600;
-    const text = corpus.short_names.map((name) => (isNarrow ? name.split(", ")[0] : name));
+    const text = corpus.terms.map((terms) => terms.slice(0, isNarrow ? 1 : MAP_TERMS).join(", "));
     const canvas = document.createElement("canvas").getContext("2d"), labels = [];
     canvas.font = "bold 12px sans-serif";
     const { left, right, top, bottom } = figureView.frame.bbox, { x_scale, y_scale } = figureView.frame;
@@ -101,7 +118,7 @@
       pixels.push({ across: x_scale.compute(x[row]), down: y_scale.compute(y[row]), topic });
     }
     const clamp = (value, low, high) => Math.max(low, Math.min(high, value));
-    const moves = corpus.places.map((place, topic) => {
+    const moves = places.map((place, topic) => {
       const half = canvas.measureText(text[topic]).width / 2 + 5, across = x_scale.compute(place[0]), down = y_scale.compute(place[1]);
       const isOutside = across < left || across > right || down < top || down > bottom; // after zooming in
       let best = null;
@@ -122,8 +139,8 @@
       return [best.across - across, best.down - down];
     });
     findRenderer("names").data_source.data = {
-      x: corpus.places.map((place) => place[0]), y: corpus.places.map((place) => place[1]), text,
-      aside: moves.map((move) => move[0]), lower: moves.map((move) => move[1]),
+      x: places.map((place) => place[0]), y: places.map((place) => place[1]), text,
+      x_offset: moves.map((move) => move[0]), y_offset: moves.map((move) => move[1]),
     };
   }
 
@@ -173,30 +190,78 @@
 
   function showList(rows, qualifiers) {
     markDocuments([]);
-    const words = state.words.length ? [`with “${state.words.join(" ")}”`] : [];
+    const words = state.query ? [`with “${state.query}”`] : [];
     panel.replaceChildren(element("h2", {}, [rows.length.toLocaleString(), ...qualifiers, ...words].join(" ")), ...documentList(rows));
+  }
+
+  // A text with the query's words marked.
+  function markWords(text, query) {
+    const nodes = [];
+    let offset = 0;
+    for (const { start, length } of query ? search.findWords(text, query) : []) {
+      nodes.push(text.slice(offset, start), element("mark", {}, text.slice(start, start + length)));
+      offset = start + length;
+    }
+    return [...nodes, text.slice(offset)];
+  }
+
+  function showHits(isSelected) {
+    const result = search.rank(state.query, (row) => matchesFilters(row) && isSelected(row));
+    const hits = result.hits.slice(0, state.hits);
+    const score = (value, name, digits) => (value ?? null) === null ? [] : [`${name} ${value.toFixed(digits)}`];
+    const scores = (hit) => [corpus.ids[hit.row], ...score(hit.cosine, "cosine", 3), ...score(hit.bm25, "BM25", 1)].join(" · ");
+    const more = () => { state.hits += HITS; render(); };
+    const notes = [...(result.unknown.length ? [`Not in any document: ${result.unknown.join(", ")}.`] : []),
+      ...(hits.length ? [] : ["No document found: the query has no words of the documents."]),
+      ...(corpus.model ? [] : ["Search is by words alone, because the page cannot use this model."])];
+    const shown = new Set(hits.map((hit) => hit.row)), text = state.query.toLowerCase();
+    const named = corpus.ids.flatMap((id, row) => (!shown.has(row) && matchesFilters(row) && isSelected(row)
+      && `${id}\n${corpus.titles[row]}`.toLowerCase().includes(text) ? [row] : [])).slice(0, HITS);
+    markDocuments(hits.map((hit) => hit.row));
+    panel.dataset.query = state.query;
+    panel.replaceChildren(
+      element("p", {}, element("button", { class: "plain", type: "button", click: clearFilters }, "Clear")),
+      ...notes.map((note) => element("p", { class: "about" }, note)),
+      element("ol", { id: "hits" }, ...hits.map((hit) => element("li", {}, documentLink(hit.row),
+        element("div", { class: "id" }, scores(hit)),
+        element("p", {}, ...markWords(search.findPassage(corpus.texts[hit.row], result).replace(/\s+/g, " "), result))))),
+      ...(named.length ? [element("h2", {}, "In an id or a title"),
+        element("ul", { id: "list" }, ...named.map((row) => element("li", {}, documentLink(row))))] : []),
+      ...(result.hits.length > hits.length ? [element("button", { class: "plain", type: "button", id: "more", click: more }, "More")] : []),
+    );
+  }
+
+  // The text of a document, open at the passage that matches the query.
+  function showText(row) {
+    const text = corpus.texts[row], query = state.query && search ? search.analyseQuery(state.query) : null;
+    const place = query ? text.indexOf(search.findPassage(text, query)) : 0;
+    const lead = Math.max(text.lastIndexOf("\n", place), text.lastIndexOf(" ", place - MAX_LEAD)) + 1;
+    const start = place > 2 * MAX_LEAD ? lead : 0;
+    const summary = element("summary", {}, `${start.toLocaleString("en")} characters before`);
+    const before = start ? [element("details", {}, summary, text.slice(0, start))] : [];
+    return element("div", { class: "text", id: "document-text" }, ...before, ...markWords(text.slice(start), query));
   }
 
   function showDocument(row) {
     const neighbours = corpus.near[row];
     markDocuments([row, ...neighbours]);
-    const values = Object.entries(corpus.columns).filter(([, column]) => column[row] !== "");
+    const values = corpus.columns.filter((column) => column.values[row] !== "");
     const topic = corpus.topics[row];
     const hiddenCharacters = corpus.lengths[row] - corpus.texts[row].length;
     const duplicates = corpus.groups.flatMap((group, index) => (group === corpus.groups[row] && index !== row ? [index] : []));
+    const nearest = [element("h2", {}, "Nearest documents"),
+      element("ul", { id: "near" }, ...neighbours.map((neighbour, rank) => element("li", {},
+        element("span", { class: "number" }, corpus.cosines[row][rank].toFixed(2)), documentLink(neighbour))))];
+    const text = [element("h2", {}, "Text"), showText(row),
+      ...(hiddenCharacters > 0 ? [element("p", { class: "about" }, `… ${hiddenCharacters.toLocaleString()} more characters`)] : [])];
     panel.replaceChildren(
       element("p", {}, element("button", { class: "plain", type: "button", id: "back", click: () => history.back() }, "Back")),
       element("h2", { id: "document-title" }, corpus.titles[row]),
       element("dl", { class: "values" }, ...[["id", corpus.ids[row]], ["topic", topic < 0 ? "none" : corpus.topic_names[topic]],
-        ...values.map(([name, column]) => [name, column[row]])].flatMap(([name, value]) =>
+        ...values.map((column) => [column.name, column.values[row]])].flatMap(([name, value]) =>
         [element("dt", {}, name), element("dd", {}, value)])),
       ...(duplicates.length ? [element("p", {}, "Near-duplicates: ", ...duplicates.slice(0, 10).flatMap((duplicate) => [documentLink(duplicate, corpus.ids[duplicate]), " "]))] : []),
-      element("h2", {}, "Nearest documents"),
-      element("ul", { id: "near" }, ...neighbours.map((neighbour, rank) => element("li", {},
-        element("span", { class: "number" }, corpus.cosines[row][rank].toFixed(2)), documentLink(neighbour)))),
-      element("h2", {}, "Text"),
-      element("p", { class: "text", id: "document-text" }, corpus.texts[row]),
-      ...(hiddenCharacters > 0 ? [element("p", { class: "about" }, `… ${hiddenCharacters.toLocaleString()} more characters`)] : []),
+      ...(state.query ? [...text, ...nearest] : [...nearest, ...text]),
     );
     panel.scrollTop = 0;
     panel.focus({ preventScroll: true }); // the link that opened the document is gone
@@ -211,8 +276,9 @@
     state.openRow = match && Number(match[1]) < size ? Number(match[1]) : null;
     const matches = paintPoints();
     if (state.openRow !== null) showDocument(state.openRow);
+    else if (state.query && search) showHits((row) => !state.selection || state.selection.includes(row));
     else if (state.selection) showList(state.selection.filter(matchesFilters), ["selected"]);
-    else if (state.words.length) showList(matches, []);
+    else if (state.query) showList(matches, []);
     else showLegend(matches);
   }
 
@@ -224,7 +290,7 @@
   function toggleClass(index) { state.classFilter = state.classFilter === index ? null : index; closeDocument(); }
 
   function clearFilters() {
-    Object.assign(state, { words: [], classFilter: null, selection: null });
+    Object.assign(state, { query: "", classFilter: null, selection: null });
     byId("search").value = "";
     closeDocument();
   }
@@ -243,7 +309,7 @@
   byId("search").addEventListener("input", (event) => {
     clearTimeout(searchTimer);
     searchTimer = setTimeout(() => {
-      state.words = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
+      Object.assign(state, { query: event.target.value.trim(), hits: HITS });
       closeDocument();
     }, 150);
   });
@@ -278,6 +344,9 @@
   for (const range of [figure.x_range, figure.y_range]) {
     for (const end of ["start", "end"]) range.properties[end].change.connect(placeNamesSoon);
   }
+  figure.toolbar.tools.find((tool) => tool.type === "HoverTool").tooltips = TIP;
+  findRenderer("names").glyph.setv({ text_font: "sans-serif", text_font_size: "12px", text_font_style: "bold",
+    text_align: "center", text_baseline: "middle", background_fill_alpha: 0.75, padding: 3, border_radius: 3 });
   applyTheme();
   render();
   findRenderer("points").glyph.setv({ size: size > 5000 ? 4 : size > 300 ? 6 : 9, fill_color: { field: "fill" }, fill_alpha: { field: "alpha" } });

@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from string import Template
 
 import numpy as np
 import pyarrow as pa
 
-from simlte_st.exploration import html
-from simlte_st.exploration.analysis import Layout, Topics
+from simlte_st.exploration import html, search_data
+from simlte_st.exploration.analysis import Layout, Topics, typical_documents
 from simlte_st.exploration.corpus import TABLE_COLUMNS, EncodedCorpus
+from simlte_st.exploration.duplicates import compare_duplicates
 from simlte_st.files import to_json
-from simlte_st.models.vectors import Floats, Ints
-from simlte_st.reading.document import CLASSES, Column
+from simlte_st.models.vectors import Floats, Ints, TokenVectors
 from simlte_st.views.duplicates import Duplicates
 
-MAX_CHARACTERS = 3_000
-"""Maximum number of characters of each document on the page."""
+MAX_CHARACTERS = 2_500
+"""Maximum number of characters of a document on the page, on average; at least of 1,000 documents in total."""
 
-_TIP_CHARACTERS = 160  # maximum number of characters of a document in a tooltip
-_TIP = (
-    '<div style="max-width: 22rem; white-space: normal; font: 13px/1.4 system-ui, sans-serif">'
-    "<b>@title</b><div>@about</div></div>"
-)
-_DECIMALS = 4
-_MAP_TERMS = 2  # number of terms in a topic's name on the map
+MAX_BYTES = 5_000
+"""Size of a page with search per document, and of 1,000 documents: the finest vectors that fit are used."""
+
+_FRAME_BYTES = 600_000  # of bokeh and the scripts
 _LINKS = {"map": "Map", "topics": "Topics", "duplicates": "Near-duplicates", "corpus": "Corpus"}
 
 
@@ -38,7 +32,8 @@ class Exploration:
     """Content of the page, the table and the report.
 
     ``terms`` holds the terms of each topic; ``neighbours`` holds the rows of each document's nearest documents, and
-    ``cosines`` their cosine similarities. ``similarity`` is the threshold for near-duplicates.
+    ``cosines`` their cosine similarities. ``similarity`` is the threshold for near-duplicates. ``words`` holds the
+    words to search, and ``model`` a static model that the page's script can use.
     """
 
     corpus: EncodedCorpus
@@ -49,22 +44,19 @@ class Exploration:
     layout: Layout
     duplicates: Duplicates
     similarity: float
+    words: Mapping[str, object] | None = None
+    model: TokenVectors | None = None
+
+    @property
+    def typical(self) -> list[list[int]]:
+        """Rows of each topic's typical documents."""
+        return [typical_documents(self.topics, topic, self.duplicates) for topic in range(len(self.terms))]
 
     @property
     def topic_names(self) -> list[str]:
         """Name of each topic: its terms, separated by commas; without terms, a typical document."""
-        typical = [html.typical_documents(self.topics, topic, self.duplicates)[0] for topic in range(len(self.terms))]
-        names = [", ".join(terms) for terms in self.terms]
-        return [name or f"like {self.corpus.titles[row]}" for name, row in zip(names, typical, strict=True)]
-
-    def name_places(self) -> Floats:
-        """Return a position for each topic's name: that of the document nearest to the topic's median position."""
-        name_places = np.zeros((len(self.terms), 2), dtype=np.float32)
-        for topic in range(len(name_places)):
-            places = self.layout.places[self.topics.by_document == topic]
-            if len(places):
-                name_places[topic] = places[np.linalg.norm(places - np.median(places, axis=0), axis=1).argmin()]
-        return name_places
+        pairs = zip(self.terms, self.typical, strict=True)
+        return [", ".join(terms) or f"like {self.corpus.titles[rows[0]]}" for terms, rows in pairs]
 
     def table(self) -> pa.Table:
         """Return a table with a row per document, :data:`TABLE_COLUMNS` and the columns of the source."""
@@ -85,94 +77,72 @@ class Exploration:
 
 def build_page(exploration: Exploration) -> str:
     """Return the page as HTML."""
-    corpus, duplicates = exploration.corpus, exploration.duplicates
-
-    def link(row: int) -> str:
-        return f'<a href="#document={row}"><bdi>{escape(corpus.titles[row])}</bdi></a>'
-
-    def link_with_id(row: int) -> str:
-        return f'{link(row)} <span class="id">{escape(corpus.documents[row].id)}</span>'
-
-    sections = (
-        html.topics_section(exploration.topic_names, exploration.topics, duplicates, link),
-        html.duplicates_section(duplicates, exploration.similarity, corpus.texts, link_with_id),
-        html.corpus_section(corpus.truncation, corpus.reading),
-    )
-    data = gzip.compress(to_json(page_data(exploration), indent=None).encode("utf-8"), 6, mtime=0)
-    map_note = (
-        "Neighbours on the map are similar documents; directions and long distances mean nothing. Trustworthiness: "
-        f"{exploration.layout.trustworthiness:.2f} (1 if all neighbours on the map are also nearest by vector)."
-    )
-    body = Template(html.read_asset("page.map.html")).substitute(
-        map_note=escape(map_note),
-        sections="\n".join(sections),
-        data=base64.b64encode(data).decode("ascii"),
-        figure=html.as_script(map_figure(exploration.layout.places)),
-    )
+    corpus, model, vectors = exploration.corpus, "", ""
+    data = html.pack(to_json(page_data(exploration), indent=None).encode("utf-8"))
+    if exploration.model:
+        room = MAX_BYTES * max(1_000, len(corpus.documents)) - len(data) - _FRAME_BYTES
+        model, vectors = search_data.pack_model(exploration.model, corpus.texts, *corpus.searched_vectors(), room)
+    scripts = "\n".join(map(html.read_asset, ("page.search.js", "page.sections.js")))
+    assets = {"data": data, "model": model, "vectors": vectors, "scripts": scripts}
+    body = Template(html.read_asset("page.map.html")).substitute(assets)
     about = f"{len(corpus.documents):,} documents · {len(exploration.terms)} topics"
-    return html.frame_page(corpus.name, about, _LINKS, body, "page.js", components=["bokeh", "bokeh-gl"])
+    return html.frame_page(corpus.name, about, _LINKS, body, "page.js")
 
 
 def page_data(exploration: Exploration) -> dict[str, object]:
     """Return the data for the page's script as JSON values."""
-    corpus, names, topics = exploration.corpus, exploration.topic_names, exploration.topics.by_document.tolist()
-    starts = [" ".join(text[: 2 * _TIP_CHARACTERS].split())[:_TIP_CHARACTERS] for text in corpus.texts]
-    topic_by_row = [names[topic] if topic >= 0 else "no topic" for topic in topics]
+    corpus, topics, layout = exploration.corpus, exploration.topics, exploration.layout
+    limit = text_limit([len(text) for text in corpus.texts])
     return {
         "ids": [document.id for document in corpus.documents],
         "titles": list(corpus.titles),
-        "texts": [text[:MAX_CHARACTERS] for text in corpus.texts],
+        "texts": [text[:limit] for text in corpus.texts],
         "lengths": [len(text) for text in corpus.texts],
-        "about": [f"{name}: {start}" for name, start in zip(topic_by_row, starts, strict=True)],
-        "topics": topics,
-        "topic_names": names,
-        "short_names": [", ".join(terms[:_MAP_TERMS]) for terms in exploration.terms],
-        "places": np.round(exploration.name_places(), _DECIMALS).tolist(),
+        "topics": topics.by_document.tolist(),
+        "topic_names": exploration.topic_names,
+        "terms": exploration.terms,
+        "typical": exploration.typical,
+        "agreement": topics.stability.agreement,
         "near": exploration.neighbours.tolist(),
-        "cosines": np.round(exploration.cosines.astype(np.float64), _DECIMALS).tolist(),
+        "cosines": np.round(exploration.cosines.astype(np.float64), 4).tolist(),
         "groups": exploration.duplicates.groups.tolist(),
-        "columns": {column.name: column.short_values() for column in corpus.columns},
-        "colours": [_colours(column) for column in corpus.columns if column.kind != "text"],
+        "duplicates": compare_duplicates(exploration.duplicates, exploration.similarity, corpus.texts),
+        "columns": [
+            {"name": column.name, "kind": column.kind, "values": column.short_values(), "numbers": column.numbers}
+            for column in corpus.columns
+        ],
+        "figure": map_figure(layout.places),
+        "trustworthiness": layout.trustworthiness,
+        "truncation": [corpus.truncation.summary(), corpus.truncation.advice],
+        "reading": corpus.reading.summary() if corpus.reading else "",
+        "words": exploration.words,
     }
 
 
-def _colours(column: Column) -> dict[str, object]:
-    """Return the colour scheme of a column of numbers, dates or classes."""
-    if column.kind != "category":
-        numbers = [number for number in column.numbers if number is not None]
-        ends = {"low": min(numbers), "high": max(numbers), "date": column.kind == "date"}
-        return {"name": column.name, "values": list(column.numbers), **ends}
-    values = column.short_values()
-    classes = sorted({*values} - {""})[:CLASSES]
-    indices = {value: index for index, value in enumerate(classes)}
-    return {"name": column.name, "classes": classes, "values": [indices.get(value, -1) for value in values]}
+def text_limit(lengths: Sequence[int]) -> int:
+    """Return the number of characters to show of each document: :data:`MAX_CHARACTERS` on average, where possible."""
+    shortest = np.sort(lengths)
+    remaining = MAX_CHARACTERS * max(1_000, len(lengths)) - np.concatenate([[0], np.cumsum(shortest)[:-1]])
+    return int(max(remaining // np.arange(len(lengths), 0, -1)))
 
 
 def map_figure(places: Floats) -> dict[str, object]:
     """Return the map as JSON.
 
     It has three renderers: points, marks (around the open document and its nearest documents) and names (of topics).
-    The page's script colours the points and fills in the marks and names.
+    The page's script colours the points, fills in the marks and names, and sets their fonts.
     """
     models = html.bokeh("bokeh.models")
-    documents = models.ColumnDataSource({"x": places[:, 0], "y": places[:, 1]})
-    marks = models.ColumnDataSource({"x": [], "y": [], "size": []})
-    names = models.ColumnDataSource({"x": [], "y": [], "text": [], "aside": [], "lower": []})
     figure = html.clear_figure(sizing_mode="stretch_both", match_aspect=True, toolbar_location="above")
     figure.output_backend = "webgl"  # bokeh falls back to a canvas if WebGL is missing
-    figure.axis.visible = False
-    figure.grid.visible = False
-    points = figure.scatter("x", "y", source=documents, size=6, color="gray", line_color=None, name="points")
+    figure.axis.visible = figure.grid.visible = False
+    points = figure.scatter(places[:, 0], places[:, 1], size=6, color="gray", line_color=None, name="points")
     points.nonselection_glyph = points.selection_glyph = None  # the page's script fades points itself
-    figure.scatter("x", "y", source=marks, size="size", fill_color=None, line_width=2, name="marks")
-    font = {"text_font_size": "12px", "text_font_style": "bold"}
-    position = {"x_offset": "aside", "y_offset": "lower", "text_align": "center", "text_baseline": "middle"}
-    box = {"background_fill_alpha": 0.75, "padding": 3, "border_radius": 3}
-    names_font = {"value": "sans-serif"}  # the page's script measures the names in this font
-    figure.text("x", "y", "text", source=names, name="names", text_font=names_font, **font, **position, **box)
+    figure.scatter([], [], size=[], fill_color=None, line_width=2, name="marks")
+    figure.text([], [], [], x_offset=[], y_offset=[], name="names")
     wheel, lasso = models.WheelZoomTool(), models.LassoSelectTool(renderers=[points], continuous=False)
-    hover = models.HoverTool(renderers=[points], tooltips=_TIP, point_policy="snap_to_data", attachment="horizontal")
-    hover.limit = 1  # show one tooltip where many points overlap
+    # One tooltip where many points overlap; the page's script sets its text.
+    hover = models.HoverTool(renderers=[points], limit=1, point_policy="snap_to_data", attachment="horizontal")
     figure.add_tools(models.PanTool(), wheel, models.BoxZoomTool(), lasso, hover, models.ResetTool())
     figure.toolbar.active_scroll = wheel
     return html.figure_json(figure)

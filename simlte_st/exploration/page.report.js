@@ -1,6 +1,6 @@
-"use strict";
 // Draw the curves of a training report in the page's colours.
 (async () => {
+  await loadBokeh();
   const figures = [];
   for (const container of document.querySelectorAll(".curve")) {
     const figureJson = JSON.parse(container.querySelector("script").textContent);

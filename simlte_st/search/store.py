@@ -337,11 +337,11 @@ class Store:
 
     def passages(self, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """Return the vectors of passages by document id, each of shape ``[passages, dimension]``."""
-        rows = self.find_rows("id", ids, ["id", "part", "vector"], "part > 0").to_pylist()
-        vectors = defaultdict[str, list[list[float]]](list)
-        for row in sorted(rows, key=lambda row: (row["id"], row["part"])):
-            vectors[row["id"]].append(row["vector"])
-        return {doc_id: np.array(rows, dtype=np.float32) for doc_id, rows in vectors.items()}
+        rows = self.find_rows("id", ids, ["id", "part", "vector"], "part > 0")
+        rows = rows.sort_by([("id", "ascending"), ("part", "ascending")])
+        names, starts = np.unique(rows["id"].to_numpy(), return_index=True)
+        vectors = rows["vector"].combine_chunks().flatten().to_numpy().reshape(-1, rows.field("vector").type.list_size)
+        return dict(zip(names.tolist(), np.split(vectors, starts[1:]), strict=False))  # no array for no document
 
     def check_filter(self, where: str) -> str:
         """Check a user's filter and return it in parentheses; LanceDB ignores text after the first condition."""
