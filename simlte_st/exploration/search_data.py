@@ -18,7 +18,7 @@ from simlte_st.files import to_json
 from simlte_st.models.vectors import Floats, Ints, TokenVectors, row_blocks
 from simlte_st.prompts import query_prompt
 from simlte_st.reading.document import peek
-from simlte_st.search.hits import VECTORS
+from simlte_st.search.hits import STATIC_VECTORS
 from simlte_st.words.analyzer import extract_terms, normal, query_terms
 from simlte_st.words.languages import LanguageFinder, stop_words
 from simlte_st.words.tokens import counted_ids
@@ -83,7 +83,7 @@ def pack_model(model: TokenVectors, texts: Sequence[str], rows: Ints, vectors: F
         "projections": _project(model.table[others], model.table[seen]),
         "rows": rows.tolist(),
         "prompt": query_prompt(model),
-        "weight": VECTORS,
+        "weight": STATIC_VECTORS,
     }
     packed, packed_vectors, level = pack(to_json(settings, indent=None).encode("utf-8")), "", _MAX_LEVEL
     values, sizes = np.concatenate([model.table[seen], vectors]), (len(seen), len(vectors))
