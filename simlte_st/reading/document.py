@@ -277,12 +277,14 @@ def document_title(value: object, text: str) -> str:
 
 
 def _title_in_text(text: str) -> str:
-    lines = _HIDDEN.sub("", text).strip().split("\n")
+    first_line, *others = lines = _HIDDEN.sub("", text).strip().split("\n")
+    has_front_matter = first_line.rstrip() == "---"
+    lines = others if has_front_matter else lines
     fields = list(itertools.takewhile(lambda line: not line.strip() or _FIELD.match(line), lines))
-    if len(list(filter(str.strip, fields))) < 2 and not lines[0].startswith(("-", "*")):
+    if len(list(filter(str.strip, fields))) < 2 and not (has_front_matter or first_line.startswith(("-", "*"))):
         fields = []  # one such line, such as "Rust: a tutorial", can be a title
     if named := next(filter(None, map(_NAMED_TITLE.match, fields)), None):
-        return _plain_line(named[1])
+        return _plain_line(named[1]).strip("\"'")
     body = "\n".join(lines[len(fields) :])
     headings = [(len(match[1] or ("#" if match[4] == "=" else "##")), match) for match in _HEADING.finditer(body)]
     top = [match for level, match in headings if level == min(level for level, _ in headings)]

@@ -110,6 +110,6 @@ def test_titles() -> None:
         "# Privacy\n\n# Scope\n": "Privacy",
         "PEP: 8\nTitle: Style Guide\nAuthor: A\n  B\n\nText\n====\n": "Style Guide",
         "From: a@b\nSubject: Re: floods\n\nHi": "Re: floods", "Rust: the book\nText.": "Rust: the book",
-        "* * *": "* * *",
+        "* * *": "* * *", "---\ntitle: \"Floods\"\n---\n# North": "Floods", "---\ntags: [a]\n---\n# North": "North",
     }  # fmt: skip
     assert {text: document_titles([Document("a", text)], [])[0] for text in titles} == titles
