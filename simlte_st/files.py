@@ -99,6 +99,10 @@ def hold(folder: Path) -> FileLock:
         lock.acquire(timeout=0)
     except Timeout:
         raise ConfigurationError(f"A process is already working in {folder}: wait, or choose another output.") from None
+    except OSError as error:
+        if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP):
+            raise
+        raise ConfigurationError(f"{folder} is on a file system without locks: choose a local disk.") from None
     return lock
 
 

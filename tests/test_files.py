@@ -175,6 +175,15 @@ def test_work_folder_allows_one_process(tmp_path: Path) -> None:
     hold(tmp_path / "m.run").release()
 
 
+@pytest.mark.skipif(os.name == "nt", reason="needs flock")
+def test_file_system_without_locks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import fcntl
+
+    monkeypatch.setattr(fcntl, "flock", Mock(side_effect=OSError(errno.ENOLCK, "No locks available")))
+    with pytest.raises(ConfigurationError, match=r"m\.run is on a file system without locks"):
+        hold(tmp_path / "m.run")
+
+
 @pytest.mark.parametrize("content", [b"", b'{"a": 1, "b', b"\0" * 20, b'{"a": "\xff"}'])
 def test_truncated_json_is_named(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.json").write_bytes(content)
