@@ -20,6 +20,8 @@ from simlte_st.views.duplicates import Duplicates
 MAX_CHARACTERS = 2_500
 """Maximum number of characters of a document on the page, on average; at least of 1,000 documents in total."""
 
+_FEWER_CHARACTERS = (1_500, 500)  # for pages that would exceed MAX_BYTES, because their documents have many words
+
 MAX_BYTES = 5_000
 """Size of a page with search per document, and of 1,000 documents: the finest vectors that fit are used."""
 
@@ -77,11 +79,17 @@ class Exploration:
 
 def build_page(exploration: Exploration) -> str:
     """Return the page as HTML."""
-    corpus, model, vectors = exploration.corpus, "", ""
-    data = html.pack(to_json(page_data(exploration), indent=None).encode("utf-8"))
+    corpus, model, tokens, vectors = exploration.corpus, "", None, ""
     if exploration.model:
-        room = MAX_BYTES * max(1_000, len(corpus.documents)) - len(data) - _FRAME_BYTES
-        model, vectors = search_data.pack_model(exploration.model, corpus.texts, *corpus.searched_vectors(), room)
+        rows, documents = corpus.searched_vectors()
+        model, tokens = search_data.pack_model(exploration.model, corpus.texts, rows)
+    for characters in (MAX_CHARACTERS, *_FEWER_CHARACTERS):
+        data = html.pack(to_json(page_data(exploration, characters), indent=None).encode("utf-8"))
+        room = MAX_BYTES * max(1_000, len(corpus.documents)) - len(data) - len(model) - _FRAME_BYTES
+        if tokens is not None:
+            vectors = search_data.pack_vectors(tokens, documents, room)
+        if len(vectors) <= room:
+            break
     scripts = "\n".join(map(html.read_asset, ("page.search.js", "page.sections.js")))
     assets = {"data": data, "model": model, "vectors": vectors, "scripts": scripts}
     body = Template(html.read_asset("page.map.html")).substitute(assets)
@@ -89,10 +97,10 @@ def build_page(exploration: Exploration) -> str:
     return html.frame_page(corpus.name, about, _LINKS, body, "page.js")
 
 
-def page_data(exploration: Exploration) -> dict[str, object]:
+def page_data(exploration: Exploration, characters: int) -> dict[str, object]:
     """Return the data for the page's script as JSON values."""
     corpus, topics, layout = exploration.corpus, exploration.topics, exploration.layout
-    limit = text_limit([len(text) for text in corpus.texts])
+    limit = text_limit([len(text) for text in corpus.texts], characters)
     return {
         "ids": [document.id for document in corpus.documents],
         "titles": list(corpus.titles),
@@ -119,10 +127,10 @@ def page_data(exploration: Exploration) -> dict[str, object]:
     }
 
 
-def text_limit(lengths: Sequence[int]) -> int:
-    """Return the number of characters to show of each document: :data:`MAX_CHARACTERS` on average, where possible."""
+def text_limit(lengths: Sequence[int], characters: int) -> int:
+    """Return the number of characters to show of each document: ``characters`` on average, where possible."""
     shortest = np.sort(lengths)
-    remaining = MAX_CHARACTERS * max(1_000, len(lengths)) - np.concatenate([[0], np.cumsum(shortest)[:-1]])
+    remaining = characters * max(1_000, len(lengths)) - np.concatenate([[0], np.cumsum(shortest)[:-1]])
     return int(max(remaining // np.arange(len(lengths), 0, -1)))
 
 

@@ -95,9 +95,20 @@ function standardise(values, sample) {
 }
 
 function makeSearch(corpus) {
-  const { words, stops } = corpus.words, size = corpus.ids.length;
-  const texts = corpus.words.postings.split("\n"), terms = corpus.words.terms.split(" ");
-  const postings = new Map(terms.map((term, index) => [term, texts[index]])), lengths = new Array(size).fill(0);
+  const { stops } = corpus.words, size = corpus.ids.length, words = new Map(), lengths = new Array(size).fill(0);
+  const changeEnds = (word, changes) => changes.split(" ").map((change) => {
+    const [removed, added] = change.split(/:(.*)/);
+    return word.slice(0, word.length - removed).join("") + added;
+  });
+  const allChanges = corpus.words.changes.split("\n");
+  let characters = [];
+  corpus.words.words.split("\n").filter(Boolean).forEach((line, index) => {
+    const [shared, rest] = line.split(" ");
+    characters = [...characters.slice(0, shared), ...rest];
+    words.set(characters.join(""), changeEnds(characters, allChanges[index]));
+  });
+  const terms = [...new Set([...words.values()].flat())], texts = corpus.words.postings.split("\n");
+  const postings = new Map(terms.map((term, index) => [term, texts[index]]).filter(([, text]) => text));
   const stopSets = Object.values(stops).map((list) => new Set(list));
 
   // The rows and counts of a term.
@@ -109,7 +120,7 @@ function makeSearch(corpus) {
     }
     return entries;
   }
-  for (const term of terms) for (const [row, count] of readPostings(term)) lengths[row] += count;
+  for (const term of postings.keys()) for (const [row, count] of readPostings(term)) lengths[row] += count;
   const meanLength = lengths.reduce((sum, length) => sum + length, 0) / size;
 
   function rareness(term) {
@@ -122,13 +133,9 @@ function makeSearch(corpus) {
   let changesByEnding = null;
   function learnChanges() {
     changesByEnding = new Map();
-    for (const [word, variants] of Object.entries(words)) {
+    for (const [index, word] of [...words.keys()].entries()) {
       if (!PLAIN.test(word)) continue;
-      const changes = variants.split(" ").map((term) => {
-        let start = 0;
-        while (start < term.length && word[start] === term[start]) start++;
-        return `${word.length - start}:${term.slice(start)}`;
-      }).join(" ");
+      const changes = allChanges[index];
       for (let length = 1; length <= Math.min(MAX_ENDING, word.length - 1); length++) {
         const ending = word.slice(-length), counts = changesByEnding.get(ending) ?? new Map();
         changesByEnding.set(ending, counts.set(changes, (counts.get(changes) ?? 0) + 1));
@@ -144,19 +151,14 @@ function makeSearch(corpus) {
       const counts = [...changesByEnding.get(word.slice(-length)) ?? []];
       if (!counts.length) continue;
       const [changes] = counts.reduce((best, other) => (other[1] > best[1] ? other : best));
-      return changes.split(" ").map((change) => {
-        const [removed, added] = change.split(":");
-        return word.slice(0, word.length - removed) + added;
-      });
+      return changeEnds([...word], changes);
     }
     return [word];
   }
 
   function findTerms(piece) {
     const word = normal(piece), plain = foldAccents(word);
-    const known = Object.hasOwn(words, word) ? word : plain;
-    const candidates = Object.hasOwn(words, known) ? words[known].split(" ") : guessTerms(plain);
-    return candidates.filter((term) => postings.has(term));
+    return (words.get(word) ?? words.get(plain) ?? guessTerms(plain)).filter((term) => postings.has(term));
   }
 
   // The words of a query by their terms, with the words that no document contains. As in search/words.py, alternative
@@ -246,8 +248,7 @@ function makeSearch(corpus) {
   function findWords(text, query) {
     const places = [];
     const findTerm = (piece) => {
-      const word = normal(piece);
-      return Object.hasOwn(words, word) && words[word].split(" ").find((term) => query.weights.has(term));
+      return words.get(normal(piece))?.find((term) => query.weights.has(term));
     };
     const units = (part) => [...part[0].matchAll(UNIT)].map((unit) => ({ 0: unit[0], index: part.index + unit.index }));
     for (const match of text.matchAll(WORD)) {

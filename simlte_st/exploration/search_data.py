@@ -10,6 +10,7 @@ import json
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from itertools import takewhile
 
 import numpy as np
 
@@ -24,16 +25,19 @@ from simlte_st.words.languages import LanguageFinder, stop_words
 from simlte_st.words.tokens import counted_ids
 
 _MAX_LEVEL, _MIN_LEVEL = 31, 4
+_MAX_WORD = 100  # characters; nobody types longer words, such as encoded files
 _NORMALIZER = {"clean_text": True, "handle_chinese_chars": True, "strip_accents": None, "lowercase": True}
 _TOKENIZER = {"normalizer": {"type": "BertNormalizer", **_NORMALIZER}, "pre_tokenizer": {"type": "BertPreTokenizer"}}
 """Settings of the WordPiece tokenizers that the page's script can replace."""
 
 
 def index_words(texts: Sequence[str], language: str | None) -> dict[str, object]:
-    """Return the terms of each word of the corpus, the postings of each term, and the stop words of each language.
+    """Return the words of the corpus with their terms, the postings of each term, and the stop words of each language.
 
-    A posting is the number of documents since the term's previous one, followed by minus the term's count if it is
-    above 1.
+    Words are sorted, and begin with the number of characters that they share with the previous word. Terms are given
+    by the number of characters removed from the end of the word, and those added. Postings are in the order in which
+    words first have the terms. A posting is the number of documents since the term's previous one, followed by minus
+    the term's count if it is above 1.
     """
     find_language = LanguageFinder(peek(texts, len)[0], language)
     words, languages = dict[str, str](), dict[str, None]()
@@ -45,13 +49,27 @@ def index_words(texts: Sequence[str], language: str | None) -> dict[str, object]
         for term, count in Counter(term.term for term in terms).items():
             postings[term] += [row - last_rows[term], *([-count] if count > 1 else [])]
             last_rows[term] = row
-    variants = ((term for language in languages for term in query_terms(word, language)) for word in words.values())
+    lines, changes, all_terms, previous = list[str](), list[str](), dict[str, None](), ""
+    for word, written in sorted(words.items()):
+        if len(word) <= _MAX_WORD:
+            shared = _count_shared(previous, word)
+            lines.append(f"{shared} {word[shared:]}")
+            variants = dict.fromkeys(term for language in languages for term in query_terms(written, language))
+            shares = [(_count_shared(word, term), term) for term in variants]
+            changes.append(" ".join(f"{len(word) - shared}:{term[shared:]}" for shared, term in shares))
+            all_terms |= variants
+            previous = word
     return {
-        "words": dict(sorted(zip(words, (" ".join(dict.fromkeys(terms)) for terms in variants), strict=True))),
-        "terms": " ".join(postings),
-        "postings": "\n".join(" ".join(map(str, numbers)) for numbers in postings.values()),
+        "words": "\n".join(lines),
+        "changes": "\n".join(changes),
+        "postings": "\n".join(" ".join(map(str, postings[term])) for term in all_terms),
         "stops": {language: sorted(stop_words(language)) for language in languages},
     }
+
+
+def _count_shared(first: str, second: str) -> int:
+    """Return the number of characters with which both words begin."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
 
 
 def can_tokenize(model: TokenVectors) -> bool:
@@ -61,20 +79,16 @@ def can_tokenize(model: TokenVectors) -> bool:
     return is_wordpiece and all(settings[name] == expected for name, expected in _TOKENIZER.items())
 
 
-def pack_model(model: TokenVectors, texts: Sequence[str], rows: Ints, vectors: Floats, room: int) -> tuple[str, str]:
-    """Pack the vocabulary with the settings, and the vectors of tokens and of documents or passages.
+def pack_model(model: TokenVectors, texts: Sequence[str], rows: Ints) -> tuple[str, Floats]:
+    """Pack the vocabulary with the settings, and return the vectors of the tokens of the corpus.
 
-    The vocabulary begins with the tokens of the corpus, which alone have vectors; each of the others is projected on
-    the nearest of them. Vectors are stored as a scale (float32; all scales come first) and integers (int8). The fewer
-    levels the integers have, the better they compress, so the levels are the most that fit: for 1,000 articles of the
-    BBC, five in each direction for tokens.
+    The vocabulary begins with these tokens, which alone have vectors on the page; each of the others is projected on
+    the nearest of them.
 
     Args:
         model: The static model.
         texts: Texts of the documents.
-        rows: Document of each vector.
-        vectors: Vectors of documents or passages, of length 1.
-        room: Maximum size in bytes, unless this would leave fewer than four levels.
+        rows: Document of each vector of a document or passage.
     """
     seen = np.unique(counted_ids(model.tokenizer, texts)[0])
     others = np.setdiff1d(np.arange(len(model.table)), seen)
@@ -85,16 +99,26 @@ def pack_model(model: TokenVectors, texts: Sequence[str], rows: Ints, vectors: F
         "prompt": query_prompt(model),
         "weight": STATIC_VECTORS,
     }
-    packed, packed_vectors, level = pack(to_json(settings, indent=None).encode("utf-8")), "", _MAX_LEVEL
-    values, sizes = np.concatenate([model.table[seen], vectors]), (len(seen), len(vectors))
+    return pack(to_json(settings, indent=None).encode("utf-8")), model.table[seen]
+
+
+def pack_vectors(tokens: Floats, vectors: Floats, room: int) -> str:
+    """Pack the vectors of tokens, and those of documents or passages, of length 1.
+
+    They are stored as a scale (float32; all scales come first) and integers (int8). The fewer levels the integers have,
+    the better they compress, so the levels are the most that fit: for 1,000 articles of the BBC, five in each direction
+    for tokens. ``room`` is the maximum size in bytes, unless this would leave fewer than four levels.
+    """
+    packed, level = "", _MAX_LEVEL
+    values, sizes = np.concatenate([tokens, vectors]), (len(tokens), len(vectors))
     largest = np.maximum(np.abs(values).max(axis=1), 1e-9)
-    while not packed_vectors or (len(packed) + len(packed_vectors) > room and level >= _MIN_LEVEL):
+    while not packed or (len(packed) > room and level >= _MIN_LEVEL):
         # There are far more tokens than documents, so these can have finer levels.
         scales = (largest / np.repeat((level, min(127, 5 * level)), sizes)).astype(np.float32)
         integers = np.rint(values / scales[:, None]).astype(np.int8)
-        packed_vectors = pack(scales.tobytes() + integers.tobytes(), zlib.Z_HUFFMAN_ONLY)
+        packed = pack(scales.tobytes() + integers.tobytes(), zlib.Z_HUFFMAN_ONLY)
         level = level // 2 if level > 15 else level - 1
-    return packed, packed_vectors
+    return packed
 
 
 def _project(others: Floats, seen: Floats) -> list[tuple[int, float]]:

@@ -49,6 +49,20 @@ def test_table_has_every_document_and_column(explored: ExploreReport, corpus: li
     json.dumps(explored.to_dict())
 
 
+def test_long_texts_make_room_for_vectors(
+    source: Path, static_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("simlte_st.exploration.page._FEWER_CHARACTERS", (8, 1))
+    for room, shortened in ((None, False), (0, True)):
+        if room is not None:
+            monkeypatch.setattr("simlte_st.exploration.page.MAX_BYTES", room)
+        report = explore(static_path, source, output=tmp_path / f"{room}.html", topics=3, device="cpu", progress=False)
+        data = data_of(Path(report.page))
+        sizes = [len(text) for text in data["texts"]]
+        assert (sizes != data["lengths"]) == shortened
+        assert sum(sizes) <= 1_000 or not shortened
+
+
 def test_page_size_is_linear_in_the_documents(explored: ExploreReport) -> None:
     """Listing the group of each of 100,000 e-mails from one template would give a page of gigabytes."""
     data, table = data_of(Path(explored.page)), pq.read_table(explored.table)

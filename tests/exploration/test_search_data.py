@@ -3,15 +3,15 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
 import pytest
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
-from simlte_st.exploration.page import MAX_CHARACTERS, text_limit
-from simlte_st.exploration.search_data import can_tokenize, index_words, pack_model
+from simlte_st.exploration.page import text_limit
+from simlte_st.exploration.search_data import can_tokenize, index_words, pack_model, pack_vectors
 from simlte_st.models.vectors import TokenVectors, unit_rows
 from simlte_st.words.analyzer import extract_terms
 
@@ -33,10 +33,21 @@ def unpack(packed: str) -> bytes:
     return gzip.decompress(base64.b64decode(packed))
 
 
+def decode_words(data: dict[str, str]) -> dict[str, list[str]]:
+    words, word = dict[str, list[str]](), ""
+    for line, changes in zip(data["words"].split("\n"), data["changes"].split("\n"), strict=True):
+        shared, _, rest = line.partition(" ")
+        word = word[: int(shared)] + rest
+        pairs = (change.split(":", 1) for change in changes.split(" "))
+        words[word] = [word[: len(word) - int(removed)] + added for removed, added in pairs]
+    return words
+
+
 def test_postings_hold_every_term_of_the_corpus() -> None:
-    data: Any = index_words(TEXTS, "en")
-    counts = dict[tuple[int, str], int]()
-    for term, posting in zip(data["terms"].split(), data["postings"].split("\n"), strict=True):
+    data: Any = index_words([*TEXTS, "x" * 101], "en")
+    words, counts = decode_words(data), dict[tuple[int, str], int]()
+    terms = dict.fromkeys(chain(*words.values()))
+    for term, posting in zip(terms, data["postings"].split("\n"), strict=True):
         numbers = [int(number) for number in posting.split()]
         rows = accumulate(max(0, number) for number in numbers)
         for row, number in zip(rows, numbers, strict=True):
@@ -44,10 +55,11 @@ def test_postings_hold_every_term_of_the_corpus() -> None:
     expected = [(row, term.term) for row, text in enumerate(TEXTS) for term in extract_terms(text, "en")]
     assert counts == {pair: expected.count(pair) for pair in expected}
     assert counts[0, "flood"] == 2
-    assert data["words"]["floods"] == "flood"
+    assert words["floods"] == ["flood"]
+    assert max(map(len, words)) <= 100
     assert "the" in data["stops"]["en"]
     french: Any = index_words(["Les écoles de la ville sont fermées."], "fr")
-    assert french["words"]["écoles"] == "ecol"
+    assert decode_words(french)["écoles"] == ["ecol"]
 
 
 def test_script_replaces_only_uncased_wordpiece() -> None:
@@ -62,7 +74,8 @@ def test_script_replaces_only_uncased_wordpiece() -> None:
 def test_vectors_are_rounded_until_they_fit(room: int, level: int) -> None:
     model, rows = make_model(), np.array([0, 1, 2, 2])
     vectors = unit_rows(np.random.default_rng(1).normal(size=(4, 16))).astype(np.float32)
-    packed, packed_vectors = pack_model(model, TEXTS, rows, vectors, room)
+    packed, tokens = pack_model(model, TEXTS, rows)
+    packed_vectors = pack_vectors(tokens, vectors, room)
     settings = json.loads(unpack(packed))
     assert settings["tokens"] == VOCABULARY
     assert settings["rows"] == [0, 1, 2, 2]
@@ -78,8 +91,8 @@ def test_vectors_are_rounded_until_they_fit(room: int, level: int) -> None:
 
 
 def test_long_texts_take_the_room_that_short_ones_leave() -> None:
-    assert text_limit([10, 20, 60_000]) >= 60_000
+    assert text_limit([10, 20, 60_000], 2_500) >= 60_000
     lengths = [100] * 1_000 + [1_000_000] * 1_000
-    limit = text_limit(lengths)
-    assert limit == 2 * MAX_CHARACTERS - 100
-    assert sum(min(limit, length) for length in lengths) == MAX_CHARACTERS * len(lengths)
+    limit = text_limit(lengths, 2_500)
+    assert limit == 2 * 2_500 - 100
+    assert sum(min(limit, length) for length in lengths) == 2_500 * len(lengths)
