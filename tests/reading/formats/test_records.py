@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reading_support import texts, write_packed
+from reading_support import texts, texts_and_skipped, write_packed
 
 from simlte_st.errors import DataError, EmptyCorpusError
 from simlte_st.reading.document import UntypedText, content_id
@@ -159,9 +159,7 @@ def test_array_of_strings_is_a_list_of_texts(tmp_path: Path) -> None:
 
 def test_json_lines_in_a_json_file(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('\n{"text": "a"}\n{cut\n{"text": "b"}')
-    reader = read_documents(tmp_path / "a.json")
-    assert [item.text for item in reader] == ["a", "b"]
-    assert reader.report.skipped == {"malformed JSON": 1}
+    assert texts_and_skipped(tmp_path / "a.json") == (["a", "b"], {"malformed JSON": 1})
 
 
 @pytest.mark.parametrize(
