@@ -21,9 +21,7 @@ import pytest
 import torch
 from hypothesis import settings
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Transformer
-from sentence_transformers.sentence_transformer.modules import Pooling
-from support import make_document, make_static_model, make_tokenizer
+from support import load_encoder, make_document, make_static_model, make_tokenizer
 from transformers import BertConfig, BertForMaskedLM, set_seed
 from transformers.utils import logging as transformers_logging
 
@@ -135,9 +133,7 @@ def bert_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def encoder_path(bert_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A sentence encoder built from the tiny BERT, with mean pooling and no MLM head."""
     path = tmp_path_factory.mktemp("models") / "tiny-encoder"
-    transformer = Transformer(str(bert_path))
-    pooling = Pooling(transformer.get_embedding_dimension(), "mean")
-    SentenceTransformer(modules=[transformer, pooling], device="cpu").save_pretrained(str(path))
+    load_encoder(bert_path).save_pretrained(str(path))
     return path
 
 

@@ -56,16 +56,6 @@ class Flattened(Transformer):
         return features
 
 
-def flatten(features: dict[str, Any]) -> dict[str, Any]:
-    mask = features["attention_mask"].bool()
-    lengths = mask.sum(dim=1)
-    return {
-        "input_ids": features["input_ids"][mask].unsqueeze(0),
-        "cu_seq_lens_q": torch.cat([torch.zeros(1, dtype=torch.int32), lengths.cumsum(0).int()]),
-        "max_length_q": int(lengths.max()),
-    }
-
-
 def mean_model(transformer: Transformer) -> SentenceTransformer:
     """Make a model with mean pooling in training mode, without dropout."""
     pooling = Pooling(transformer.get_embedding_dimension(), "mean")

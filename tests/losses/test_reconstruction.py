@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 import torch
-from losses_support import columns_of, cut, first_batch, flatten, flattening, gradients, total
+from losses_support import columns_of, cut, first_batch, flattening, gradients, total
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer import losses
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+from support import flatten
 from torch import nn
 from torch.nn import functional
 

@@ -8,11 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-import sentence_transformers
 import torch
-from sentence_transformers.base.modules import Transformer
-from sentence_transformers.sentence_transformer.modules import Pooling
-from support import make_document, make_tokenizer, stock_model, watch
+from support import load_encoder, make_document, make_tokenizer, stock_model, watch
 from torch import Tensor
 from transformers import (
     BigBirdConfig,
@@ -58,8 +55,7 @@ def write(folder: Path, make: Callable[[], PreTrainedModel], side: str = "right"
     tokenizer.model_max_length, tokenizer.padding_side = 256, side
     tokenizer.init_kwargs["padding_side"] = side  # what is saved
     tokenizer.save_pretrained(folder / "raw")
-    modules = [Transformer(str(folder / "raw")), Pooling(32, pooling)]
-    sentence_transformers.SentenceTransformer(modules=modules, device="cpu").save_pretrained(str(folder / "model"))
+    load_encoder(folder / "raw", pooling=pooling).save_pretrained(str(folder / "model"))
     return folder / "model"
 
 

@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from longformer_support import randomise
+from paper_support import load_random
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Transformer
-from sentence_transformers.sentence_transformer.modules import Pooling
 from support import WORDS, make_document, make_tokenizer
 from transformers import AutoModel, ModernBertConfig
 
@@ -29,18 +27,12 @@ MODERN = ModernBertConfig(
 )  # fmt: skip
 
 
-def make_model(folder: Path) -> SentenceTransformer:
-    model = SentenceTransformer(modules=[Transformer(str(folder)), Pooling(32, "cls")], device="cpu").eval()
-    randomise(model)
-    return model
-
-
 @pytest.mark.parametrize("modern", [False, True])
 def test_cls_attention_matches_the_stock_model(modern: bool, bert_path: Path, tmp_path: Path) -> None:
     if modern:
         AutoModel.from_config(MODERN).save_pretrained(tmp_path)
         make_tokenizer().save_pretrained(tmp_path)
-    model = make_model(tmp_path if modern else bert_path)
+    model = load_random(tmp_path if modern else bert_path)
     reference = copy.deepcopy(get_encoder(model))
     reference.set_attn_implementation("eager")
     before = get_encoder(model).config._attn_implementation
@@ -56,7 +48,7 @@ def test_cls_attention_matches_the_stock_model(modern: bool, bert_path: Path, tm
 
 
 def test_tokens_of_the_text_exclude_special_tokens_and_prompt(bert_path: Path) -> None:
-    model = make_model(bert_path)
+    model = load_random(bert_path)
     text = make_document(2, sentences=20)
     read = read_text(model, text)
     ids = model.preprocess([text])["input_ids"]
