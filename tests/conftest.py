@@ -25,6 +25,8 @@ from support import load_encoder, make_document, make_static_model, make_tokeniz
 from transformers import BertConfig, BertForMaskedLM, set_seed
 from transformers.utils import logging as transformers_logging
 
+from simlte_st.data import Document
+
 LIBRARIES = ("simlte_st", "sentence_transformers", "transformers", "huggingface_hub", "datasets")
 
 # Background jobs of a shell and their children ignore Ctrl-C, which some tests send.
@@ -105,6 +107,12 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
 def documents() -> list[str]:
     """48 documents of 12 sentences."""
     return [make_document(number) for number in range(48)]
+
+
+@pytest.fixture
+def corpus(documents: list[str]) -> list[Document]:
+    """The documents with ids, in three classes."""
+    return [Document(f"d{index}", text, f"class {index % 3}") for index, text in enumerate(documents)]
 
 
 @pytest.fixture(scope="session")
