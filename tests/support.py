@@ -85,6 +85,14 @@ def load_encoder(folder: Path, *after: nn.Module, pooling: str = "mean", **optio
     return SentenceTransformer(modules=modules, device="cpu", **options)
 
 
+def write_texts(folder: Path, texts: Iterable[str]) -> Path:
+    """Write each text to a file of a new folder: ``00.txt``, ``01.txt``, ..."""
+    folder.mkdir()
+    for number, text in enumerate(texts):
+        (folder / f"{number:02d}.txt").write_text(text, encoding="utf-8")
+    return folder
+
+
 def write_jsonl(path: Path, rows: Iterable[Any]) -> Path:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path

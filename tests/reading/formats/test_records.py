@@ -98,10 +98,8 @@ def test_stray_quotation_marks_in_tsv_are_text(tmp_path: Path) -> None:
     reader = read_documents(tmp_path / "rows.tsv")
     assert [(document.id, document.text) for document in reader] == rows
     assert reader.report.repaired == {"quotation marks kept, because they enclose no cell": 5}
-    assert texts(write_packed(tmp_path / "rows.jsonl", b'[\n{"text": "One."},\n{"text": "Two."}\n]')) == [
-        "One.",
-        "Two.",
-    ]
+    lines = write_packed(tmp_path / "rows.jsonl", b'[\n{"text": "One."},\n{"text": "Two."}\n]')
+    assert texts(lines) == ["One.", "Two."]
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".ndjson", ".jsonl.gz", ".jsonl.zst", ".JSONL.GZ"])
