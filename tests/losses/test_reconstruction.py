@@ -93,6 +93,11 @@ def test_gradients_match_full_logits(model: SentenceTransformer, documents: list
     assert found["head.weight"].any()
 
 
+def test_texts_without_tokens_give_zero(model: SentenceTransformer, documents: list[str]) -> None:
+    empty = [{**column, "attention_mask": 0 * column["attention_mask"]} for column in columns_of(model, documents)]
+    assert ReconstructionLoss(MultipleNegativesRankingLoss(model))(empty)["reconstruction"] == 0
+
+
 def test_head_is_state_and_depends_on_the_seed(model: SentenceTransformer) -> None:
     before = torch.get_rng_state()
     first, second, third = (ReconstructionLoss(make("ranking", model), seed=seed) for seed in (0, 1, 0))
