@@ -21,11 +21,11 @@ import pytest
 import torch
 from hypothesis import settings
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Transformer
-from sentence_transformers.sentence_transformer.modules import Pooling
-from support import make_document, make_static_model, make_tokenizer
+from support import load_encoder, make_document, make_static_model, make_tokenizer
 from transformers import BertConfig, BertForMaskedLM, set_seed
 from transformers.utils import logging as transformers_logging
+
+from simlte_st.data import Document
 
 LIBRARIES = ("simlte_st", "sentence_transformers", "transformers", "huggingface_hub", "datasets")
 
@@ -109,6 +109,12 @@ def documents() -> list[str]:
     return [make_document(number) for number in range(48)]
 
 
+@pytest.fixture
+def corpus(documents: list[str]) -> list[Document]:
+    """The documents with ids, in three classes."""
+    return [Document(f"d{index}", text, f"class {index % 3}") for index, text in enumerate(documents)]
+
+
 @pytest.fixture(scope="session")
 def bert_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny BERT checkpoint with an MLM head: 2 layers, 32 dimensions, 64 tokens."""
@@ -135,9 +141,7 @@ def bert_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def encoder_path(bert_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A sentence encoder built from the tiny BERT, with mean pooling and no MLM head."""
     path = tmp_path_factory.mktemp("models") / "tiny-encoder"
-    transformer = Transformer(str(bert_path))
-    pooling = Pooling(transformer.get_embedding_dimension(), "mean")
-    SentenceTransformer(modules=[transformer, pooling], device="cpu").save_pretrained(str(path))
+    load_encoder(bert_path).save_pretrained(str(path))
     return path
 
 

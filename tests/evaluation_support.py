@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
-from support import make_tokenizer
+from support import load_encoder, make_tokenizer
 from transformers import BertConfig, BertModel, RobertaConfig, RobertaModel, T5Config, T5EncoderModel
 
 from simlte_st.evaluation import CosineScores
@@ -38,7 +37,7 @@ def _build(path: Path, family: str, positions: int, max_length: int) -> Sentence
         else:
             model = T5EncoderModel(T5Config(vocab_size=size, d_model=32, d_kv=16, d_ff=64, num_layers=2, num_heads=2))
         model.save_pretrained(path)
-    return SentenceTransformer(modules=[Transformer(str(path)), Pooling(32, "mean")], device="cpu")
+    return load_encoder(path)
 
 
 @pytest.fixture(scope="session")

@@ -56,27 +56,16 @@ class Flattened(Transformer):
         return features
 
 
-def flatten(features: dict[str, Any]) -> dict[str, Any]:
-    mask = features["attention_mask"].bool()
-    lengths = mask.sum(dim=1)
-    return {
-        "input_ids": features["input_ids"][mask].unsqueeze(0),
-        "cu_seq_lens_q": torch.cat([torch.zeros(1, dtype=torch.int32), lengths.cumsum(0).int()]),
-        "max_length_q": int(lengths.max()),
-    }
-
-
-def mean_model(transformer: Transformer) -> SentenceTransformer:
+def mean_model(path: Path, kind: type[Transformer] = Transformer) -> SentenceTransformer:
     """Make a model with mean pooling in training mode, without dropout."""
-    pooling = Pooling(transformer.get_embedding_dimension(), "mean")
-    model = SentenceTransformer(modules=[transformer, pooling], device="cpu")
+    model = SentenceTransformer(modules=[kind(str(path)), Pooling(32, "mean")], device="cpu")
     set_dropout(model, 0.0)
     return model.train()
 
 
 def flattening(path: Path) -> SentenceTransformer:
     """Make a model like ``mean_model`` for flattened columns."""
-    return mean_model(Flattened(str(path)))
+    return mean_model(path, Flattened)
 
 
 def total(value: dict[str, Tensor] | Tensor) -> Tensor:

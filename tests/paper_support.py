@@ -1,11 +1,13 @@
-"""Toy data sets and a tiny scale for the papers' experiments."""
+"""Toy data sets, a random model and a tiny scale for the papers' experiments."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
 
-from support import make_document
+from longformer_support import randomise
+from sentence_transformers import SentenceTransformer
+from support import load_encoder, make_document
 from toy_sets_support import write_set, write_toy_sets
 
 from benchmarks.grid.systems import SCALES
@@ -15,6 +17,13 @@ TINY = replace(
     train_documents=30, test_documents=30, head="logistic", draws=2, ablation_data=("20news",), redundancy_documents=4,
     attention_documents=3,
 )  # fmt: skip
+
+
+def load_random(folder: Path, seed: int = 0) -> SentenceTransformer:
+    """Load a checkpoint as an encoder with [CLS] pooling and random weights, whose attention is far from uniform."""
+    model = load_encoder(folder, pooling="cls").eval()
+    randomise(model, seed)
+    return model
 
 
 def write_papers_sets(folder: Path) -> None:

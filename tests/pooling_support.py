@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
+from support import flatten
 from torch import Tensor, nn
 
 import simlte_st
@@ -20,19 +21,8 @@ def batch(lengths: tuple[int, ...], size: int, left: bool = False) -> dict[str, 
     torch.manual_seed(1)
     longest = max(lengths)
     places = torch.arange(longest)
-    mask = torch.stack([places >= longest - n if left else places < n for n in lengths])
-    return {"token_embeddings": torch.randn(len(lengths), longest, size), "attention_mask": mask.long()}
-
-
-def flatten(padded: dict[str, Any]) -> dict[str, Any]:
-    """Return the same features without padding, with all texts in one row."""
-    mask = padded["attention_mask"].bool()
-    ends = torch.cat([torch.zeros(1, dtype=torch.int64), mask.sum(dim=1).cumsum(dim=0)])
-    return {
-        "token_embeddings": padded["token_embeddings"][mask][None],
-        "input_ids": torch.ones(1, int(mask.sum()), dtype=torch.int64),
-        "cu_seq_lens_q": ends,
-    }
+    mask = torch.stack([places >= longest - n if left else places < n for n in lengths]).long()
+    return {"token_embeddings": torch.randn(*mask.shape, size), "input_ids": mask, "attention_mask": mask}
 
 
 def check_empty_batches(module: nn.Module) -> None:

@@ -25,10 +25,13 @@ def texts(source: Any, **settings: Any) -> list[str]:
     return [document.text for document in read_documents(source, **settings)]
 
 
-def skipped(source: Any, **settings: Any) -> dict[str, int]:
+def texts_and_skipped(source: Any, **settings: Any) -> tuple[list[str], dict[str, int]]:
     reader = read_documents(source, **settings)
-    list(reader)
-    return reader.report.skipped
+    return [document.text for document in reader], reader.report.skipped
+
+
+def skipped(source: Any, **settings: Any) -> dict[str, int]:
+    return texts_and_skipped(source, **settings)[1]
 
 
 def write_packed(path: Path, data: bytes) -> Path:

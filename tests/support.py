@@ -15,8 +15,10 @@ import pytest
 import torch
 from safetensors.numpy import save_file
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
+from sentence_transformers.base.modules import Transformer
+from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, StaticEmbedding
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from torch import nn
 from transformers import PreTrainedTokenizerFast
 
 WORDS = [f"{start}{end}" for start in "bcdfghklmnprstvw" for end in ("a", "ei", "o", "un", "is", "et", "al", "or")]
@@ -66,6 +68,29 @@ def record_texts(model: Any) -> list[str]:
     original = model.encode_document
     model.encode_document = lambda texts, **options: encoded.extend(texts) or original(texts, **options)
     return encoded
+
+
+def flatten(features: dict[str, Any]) -> dict[str, Any]:
+    """Return features without padding, with all texts in one row, as Transformer makes them for flash attention."""
+    mask = features["attention_mask"].bool()
+    lengths = mask.sum(dim=1)
+    rows = {name: features[name][mask][None] for name in ("input_ids", "token_embeddings") if name in features}
+    ends = torch.cat([torch.zeros(1, dtype=torch.int32), lengths.cumsum(0).int()])
+    return {**rows, "cu_seq_lens_q": ends, "max_length_q": int(lengths.max())}
+
+
+def load_encoder(folder: Path, *after: nn.Module, pooling: str = "mean", **options: Any) -> SentenceTransformer:
+    """Load a checkpoint of 32 dimensions as a sentence encoder on the CPU."""
+    modules = [Transformer(str(folder)), Pooling(32, pooling), *after]
+    return SentenceTransformer(modules=modules, device="cpu", **options)
+
+
+def write_texts(folder: Path, texts: Iterable[str]) -> Path:
+    """Write each text to a file of a new folder: ``00.txt``, ``01.txt``, ..."""
+    folder.mkdir()
+    for number, text in enumerate(texts):
+        (folder / f"{number:02d}.txt").write_text(text, encoding="utf-8")
+    return folder
 
 
 def write_jsonl(path: Path, rows: Iterable[Any]) -> Path:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 import transformers
+from chunk_mean_support import SIZES
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainingArguments
 
@@ -142,31 +143,17 @@ class Stub(list[Any]):
         self.transformers_model = encoder
 
 
-SMALL = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8, "vocab_size": 20}
-
-
 @pytest.mark.parametrize(
-    ("transformer", "reads"),
+    ("kind", "settings", "reads"),
     [
-        (lambda: transformers.BertModel(transformers.BertConfig(**SMALL, max_position_embeddings=40)), 40),
-        (
-            lambda: transformers.RobertaModel(
-                transformers.RobertaConfig(**SMALL, max_position_embeddings=40, pad_token_id=1)
-            ),
-            38,
-        ),
-        (
-            lambda: transformers.T5EncoderModel(
-                transformers.T5Config(vocab_size=20, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2)
-            ),
-            None,
-        ),
-        (lambda: None, None),
+        (transformers.BertModel, {"max_position_embeddings": 40}, 40),
+        (transformers.RobertaModel, {"max_position_embeddings": 40, "pad_token_id": 1}, 38),
+        (transformers.T5EncoderModel, {}, None),
+        (None, {}, None),
     ],
-    ids=["BERT", "RoBERTa", "T5", "no transformer"],
 )
-def test_usable_positions(transformer: Any, reads: int | None) -> None:
-    encoder = transformer()
+def test_usable_positions(kind: Any, settings: dict[str, int], reads: int | None) -> None:
+    encoder = kind and kind(kind.config_class(**SIZES, vocab_size=20, **settings))
     assert compat.readable_tokens(Stub(encoder)) == reads  # type: ignore[arg-type]
     if encoder is not None and reads is not None:
         encoder.eval()

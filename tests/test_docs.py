@@ -17,6 +17,7 @@ import torch
 import transformers
 from packaging.version import Version
 from sentence_transformers import SentenceTransformer
+from support import write_texts
 
 from benchmarks.readme_numbers import FIGURE, figure, fill_blocks, pages
 from simlte_st.cli.app import build
@@ -63,9 +64,7 @@ def place(static_path: Path, documents: list[str], tmp_path_factory: pytest.Temp
     from simlte_st import Index, train
 
     folder = tmp_path_factory.mktemp("docs")
-    (folder / "my_documents").mkdir()
-    for number, text in enumerate(documents):
-        (folder / "my_documents" / f"{number}.txt").write_text(text, encoding="utf-8")
+    write_texts(folder / "my_documents", documents)
     rows = [{"id": f"article-{number}", "text": text, "year": 2000 + number} for number, text in enumerate(documents)]
     lines = [json.dumps({**row, "section": "ab"[number % 2]}) for number, row in enumerate(rows)]
     (folder / "articles.jsonl").write_text("\n".join(lines), encoding="utf-8")
@@ -178,9 +177,7 @@ def test_adapters_are_trained_saved_and_merged(
     assert len(found) == 2
     code = "\n".join(found).replace("sentence-transformers/all-MiniLM-L6-v2", str(encoder_path))
     monkeypatch.chdir(tmp_path)
-    Path("my_documents").mkdir()
-    for number, text in enumerate(documents):
-        Path("my_documents", f"{number}.txt").write_text(text, encoding="utf-8")
+    write_texts(Path("my_documents"), documents)
     exec(compile(code, "lora.md", "exec"), {})
     assert not list(Path("merged").rglob("*adapter*"))
     before, adapted, merged = (

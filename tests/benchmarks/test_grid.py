@@ -11,10 +11,8 @@ from benchmarks.grid import printed
 from benchmarks.grid.page import gain_by_data_table, gain_table, gains
 from benchmarks.grid.results import Results, gain_interval
 from benchmarks.grid.systems import DOCSPLIT, SCALES, SIMCSE, SYSTEMS, System, select_systems, step_count, system_preset
-from simlte_st.data import SegmentedDocument
 from simlte_st.training import Preset
 
-TEXT = SegmentedDocument("one", ("A b c d.", "E f g h.", "I j.", "K l m n o."), (0, 2), (5, 5, 3, 6))
 CPU = SCALES["cpu"]
 ABLATIONS = [system for system in SYSTEMS.values() if system.group == "ablations"]
 

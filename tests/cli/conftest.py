@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support import write_texts
 
 
 @pytest.fixture(autouse=True)
@@ -14,8 +15,4 @@ def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def folder(documents: list[str], tmp_path: Path) -> Path:
     """A folder of the documents as text files."""
-    path = tmp_path / "texts"
-    path.mkdir()
-    for index, text in enumerate(documents):
-        (path / f"{index:02d}.txt").write_text(text, encoding="utf-8")
-    return path
+    return write_texts(tmp_path / "texts", documents)

@@ -10,28 +10,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
-from support import make_document, write_jsonl
+from support import make_document, write_jsonl, write_texts
 
 import simlte_st
 from simlte_st.cli.main import main
 
 
 def test_dedupe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder, output = tmp_path / "texts", tmp_path / "kept.jsonl"
-    folder.mkdir()
-    for number, text in enumerate([make_document(0), f"{make_document(0)} More.", make_document(0), " "]):
-        (folder / f"{number}.txt").write_text(text)
+    text, output = make_document(0), tmp_path / "kept.jsonl"
+    folder = write_texts(tmp_path / "texts", [text, f"{text} More.", text, " "])
     assert main(shlex.split(f"dedupe {folder} --output {output} --json")) == 0
     captured = capsys.readouterr()
     report = json.loads(captured.out)
     assert (report["kept"], report["copies"]["exact"], report["copies"]["near"]) == (1, 1, 1)
     assert "empty (1)" in captured.err
     removed = [json.loads(line) for line in Path(report["removed"]).read_text().splitlines()]
-    assert removed == [{"id": "1.txt", "copy_of": "0.txt"}, {"id": "2.txt", "copy_of": "0.txt"}]
+    assert removed == [{"id": "01.txt", "copy_of": "00.txt"}, {"id": "02.txt", "copy_of": "00.txt"}]
 
     assert main(shlex.split(f"dedupe {folder} --output {output} --exact --overwrite --quiet")) == 0
     out, err = capsys.readouterr()
-    assert ("1 of 3 documents" in out, err) == (True, "skipped 1: empty (1), first: 3.txt: only white space\n")
+    assert ("1 of 3 documents" in out, err) == (True, "skipped 1: empty (1), first: 03.txt: only white space\n")
 
 
 @pytest.fixture

@@ -5,25 +5,18 @@ from pathlib import Path
 import pytest
 import torch
 import transformers
+from chunk_mean_support import SIZES
 from longformer_support import randomise
 
 from simlte_st.errors import ModelError
 from simlte_st.longformer import SimlteLongformerForMaskedLM, SimlteLongformerModel, convert_to_longformer
 
-SIZES = {
-    "vocab_size": 60,
-    "hidden_size": 32,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "intermediate_size": 48,
-    "max_position_embeddings": 66,
-    "embedding_size": 32,
-}
+SHAPE = {**SIZES, "vocab_size": 60, "max_position_embeddings": 66, "embedding_size": 32}
 
 
 def make(name: str, **fields: object) -> transformers.PreTrainedModel:
     model = getattr(transformers, name)
-    made = model(model.config_class(**{**SIZES, **fields})).eval()
+    made = model(model.config_class(**{**SHAPE, **fields})).eval()
     randomise(made)
     return made
 

@@ -7,7 +7,6 @@ import pytest
 import torch
 from losses_support import mean_model
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Transformer
 from transformers import AutoTokenizer, BertForMaskedLM
 
 
@@ -32,4 +31,4 @@ def mlm_input(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture
 def with_head(perturbed_path: Path) -> SentenceTransformer:
-    return mean_model(Transformer(str(perturbed_path)))
+    return mean_model(perturbed_path)

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 import torch
-from losses_support import OPTIONS, Scaling, both, columns_of, compare, cut, flatten, flattening, gradients, step, total
+from losses_support import OPTIONS, Scaling, both, columns_of, compare, cut, flattening, gradients, step, total
 from sentence_transformers import SentenceTransformer
-from support import rounding
+from support import flatten, rounding
 from torch import Tensor
 
 from simlte_st.losses import CachedMultipleNegativesRankingMLMLoss, MultipleNegativesRankingMLMLoss

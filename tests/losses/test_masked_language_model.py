@@ -10,9 +10,8 @@ import pytest
 import torch
 from chunk_mean_support import FAMILIES, make_config
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Transformer
-from sentence_transformers.sentence_transformer.modules import BoW, Pooling, StaticEmbedding
-from support import rounding
+from sentence_transformers.sentence_transformer.modules import BoW, StaticEmbedding
+from support import flatten, load_encoder, rounding
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -47,12 +46,6 @@ def save_checkpoint(path: Path, tokenizer_path: Path, kind: str, headless: bool 
     return path
 
 
-def load(path: Path) -> SentenceTransformer:
-    transformer = Transformer(str(path))
-    pooling = Pooling(transformer.get_embedding_dimension(), "mean")
-    return SentenceTransformer(modules=[transformer, pooling], device="cpu").eval()
-
-
 def stock_logits(path: Path, features: dict[str, Any]) -> torch.Tensor:
     masked_lm = AutoModelForMaskedLM.from_pretrained(path).eval()
     return masked_lm(input_ids=features["input_ids"], attention_mask=features["attention_mask"]).logits
@@ -65,7 +58,7 @@ def test_pretrained_head_gives_the_stock_logits(kind: str, tied: bool, bert_path
     masked_lm = AutoModelForMaskedLM.from_pretrained(path)
     shared = torch.equal(masked_lm.get_input_embeddings().weight, masked_lm.get_output_embeddings().weight)
     assert shared is tied  # otherwise the two cases would be the same
-    model = load(path)
+    model = load_encoder(path).eval()
     state = torch.get_rng_state()
     head = make_mlm_head(model)
     assert torch.equal(torch.get_rng_state(), state)
@@ -95,7 +88,7 @@ def test_checkpoint_without_a_head_gets_a_fresh_one(
     kind: str, bert_path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = save_checkpoint(tmp_path / kind, bert_path, kind, headless=True)
-    model = load(path)
+    model = load_encoder(path).eval()
     state = torch.get_rng_state()
     with caplog.at_level(logging.INFO, "simlte_st"):
         head = make_mlm_head(model)
@@ -113,22 +106,14 @@ def test_checkpoint_without_a_head_gets_a_fresh_one(
     assert logits.std() > 0
 
 
-# A fresh head.
-
-
-@pytest.fixture
-def raw(bert_path: Path) -> SentenceTransformer:
-    return load(bert_path)
-
-
-def test_fresh_head_depends_only_on_the_seed(raw: SentenceTransformer) -> None:
+def test_fresh_head_depends_only_on_the_seed(model: SentenceTransformer) -> None:
     torch.manual_seed(1)
     state = torch.get_rng_state()
-    first = make_mlm_head(raw, "fresh", seed=5)
+    first = make_mlm_head(model, "fresh", seed=5)
     assert torch.equal(torch.get_rng_state(), state)
     torch.manual_seed(2)
-    second = make_mlm_head(raw, "fresh", seed=5)
-    other = make_mlm_head(raw, "fresh", seed=6)
+    second = make_mlm_head(model, "fresh", seed=5)
+    other = make_mlm_head(model, "fresh", seed=6)
     assert first.state_dict().keys() == second.state_dict().keys()
     assert all(torch.equal(value, second.state_dict()[name]) for name, value in first.state_dict().items())
     assert not torch.equal(first.dense.weight, other.dense.weight)
@@ -171,12 +156,6 @@ def batch(rows: list[list[int]], side: str = "right", **more: Any) -> dict[str, 
     return {"input_ids": ids, "attention_mask": (ids != PAD).long(), **more}
 
 
-def flat(rows: list[list[int]], **more: Any) -> dict[str, Any]:
-    ends = torch.tensor([0, *map(len, rows)]).cumsum(0).to(torch.int32)
-    ids = torch.tensor([[index for row in rows for index in row]])
-    return {"input_ids": ids, "cu_seq_lens_q": ends, "cu_seq_lens_k": ends, **more}
-
-
 ROWS = [[CLS, 10, 11, 12, 13, SEP], [CLS, 20, SEP], [CLS, 30, UNK, 31, MASK, 32, 33, SEP]]
 
 
@@ -189,7 +168,7 @@ def chosen_ids(masker: TokenMasker, features: dict[str, Any], number: int = 0) -
 @pytest.mark.parametrize("form", ["right", "left", "flat"])
 def test_special_tokens_padding_and_prompts_stay(tokenizer: PreTrainedTokenizerBase, form: str, prompt: Any) -> None:
     more = {} if prompt is None else {"prompt_length": prompt}
-    features = flat(ROWS, **more) if form == "flat" else batch(ROWS, form, **more)
+    features = {**flatten(batch(ROWS)), **more} if form == "flat" else batch(ROWS, form, **more)
     masker = TokenMasker(tokenizer, 1.0)  # selects all tokens that may be selected
     has_prompt = prompt is not None and bool(torch.as_tensor(prompt).any())
     # With a prompt of three tokens, including [CLS], the rest of each row begins at the fourth.
@@ -259,7 +238,7 @@ def test_masks_do_not_depend_on_other_rows(tokenizer: PreTrainedTokenizerBase, f
     rows = [[CLS, *range(start, start + length), SEP] for start, length in ((8, 30), (40, 5), (50, 17))]
 
     def masked(rows: list[list[int]]) -> list[list[int]]:
-        features = flat(rows) if form == "flat" else batch(rows, form)
+        features = flatten(batch(rows)) if form == "flat" else batch(rows, form)
         real = torch.ones_like(features["input_ids"]) if form == "flat" else features["attention_mask"]
         ids, _ = masker(features, (0,))
         return [part.tolist() for part in ids[real.bool()].split([len(row) for row in rows])]

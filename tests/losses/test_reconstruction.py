@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 import torch
-from losses_support import columns_of, cut, first_batch, flatten, flattening, gradients, total
+from losses_support import columns_of, cut, first_batch, flattening, gradients, total
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer import losses
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+from support import flatten
 from torch import nn
 from torch.nn import functional
 
@@ -90,6 +91,11 @@ def test_gradients_match_full_logits(model: SentenceTransformer, documents: list
         if value is not None:
             torch.testing.assert_close(found[name], value, rtol=1e-4, atol=1e-6, msg=name)
     assert found["head.weight"].any()
+
+
+def test_texts_without_tokens_give_zero(model: SentenceTransformer, documents: list[str]) -> None:
+    empty = [{**column, "attention_mask": 0 * column["attention_mask"]} for column in columns_of(model, documents)]
+    assert ReconstructionLoss(MultipleNegativesRankingLoss(model))(empty)["reconstruction"] == 0
 
 
 def test_head_is_state_and_depends_on_the_seed(model: SentenceTransformer) -> None:

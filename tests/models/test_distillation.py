@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Dense, Transformer
-from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, StaticEmbedding
-from support import make_tokenizer
+from sentence_transformers.base.modules import Dense
+from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
+from support import load_encoder, make_tokenizer
 from tokenizers_support import TOKENIZERS
 from transformers import (
     BertConfig,
@@ -40,7 +40,7 @@ def tiny(folder: Path, tokenizer: PreTrainedTokenizerFast, *after: torch.nn.Modu
     sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 32}
     BertModel(BertConfig(vocab_size=len(tokenizer), max_position_embeddings=64, **sizes)).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    return SentenceTransformer(modules=[Transformer(str(folder)), Pooling(32, "mean"), *after], device="cpu")
+    return load_encoder(folder, *after)
 
 
 # The result of a distillation.
@@ -96,7 +96,7 @@ def llama(folder: Path) -> SentenceTransformer:
     sizes = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4}
     LlamaModel(LlamaConfig(**sizes, vocab_size=len(tokenizer), max_position_embeddings=64)).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    return SentenceTransformer(modules=[Transformer(str(folder)), Pooling(32, "lasttoken")], device="cpu")
+    return load_encoder(folder, pooling="lasttoken")
 
 
 def dense(folder: Path) -> SentenceTransformer:

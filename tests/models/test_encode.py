@@ -16,11 +16,6 @@ from simlte_st.files import hold
 from simlte_st.models.encode import encode_documents
 
 
-@pytest.fixture
-def corpus(documents: list[str]) -> list[Document]:
-    return [Document(f"d{index}", text) for index, text in enumerate(documents)]
-
-
 def interrupt(model: SentenceTransformer, corpus: list[Document], output: Path) -> None:
     """Encode two parts of ten documents, and stop in the third."""
 

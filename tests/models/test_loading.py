@@ -8,18 +8,17 @@ from typing import Any
 
 import pytest
 import torch
+from chunk_mean_support import make_config
 from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import BoW, Pooling
-from support import Runs
-from transformers import AutoConfig, AutoModel, AutoTokenizer
+from support import Runs, make_tokenizer
+from transformers import AutoModel
 
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.evaluation.evaluator import reading_at_most
 from simlte_st.models.loading import lengthen, load_model
 from simlte_st.models.parts import weights_digest
-
-SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
 
 
 def pooling_of(model: SentenceTransformer) -> Any:
@@ -72,6 +71,7 @@ def test_copy(encoder_path: Path) -> None:
     assert (again.name, again.tuned) == (base.name, base.tuned)
     assert (pooling_of(base.model), base.model.max_seq_length) == ("mean", 64)
     assert (pooling_of(again.model), again.model.max_seq_length) == ("cls", 20)
+    assert again.model.preprocess(["ba " * 50])["input_ids"].shape[1] == 20
     found_weights = again.model.state_dict()
     assert found_weights.keys() == before.keys()
     for name, value in before.items():
@@ -80,35 +80,24 @@ def test_copy(encoder_path: Path) -> None:
     with torch.no_grad():
         next(again.model.parameters()).zero_()
     assert all(torch.equal(value, before[name]) for name, value in base.model.state_dict().items())
-    with pytest.raises(ConfigurationError, match="max_seq_length=65"):
+    assert base.copy(max_seq_length=64).model.max_seq_length == 64
+    with pytest.raises(ConfigurationError, match=r"max_seq_length=65: .* 64 tokens"):
         base.copy(max_seq_length=65)
 
 
 # Length.
 
 
-def test_max_seq_length(bert_path: Path) -> None:
-    assert load_model(bert_path).model.max_seq_length == 64
-    base = load_model(bert_path).copy(max_seq_length=20)
-    assert base.model.max_seq_length == 20
-    assert base.model.preprocess(["ba " * 50])["input_ids"].shape[1] == 20
-    assert load_model(bert_path).copy(max_seq_length=64).model.max_seq_length == 64
-    with pytest.raises(ConfigurationError, match=r"max_seq_length=65: .* 64 tokens"):
-        load_model(bert_path).copy(max_seq_length=65)
-
-
-def model_with_a_shorter_tokenizer(kind: str, path: Path, tokenizer_path: Path, **settings: Any) -> Path:
-    """The tokenizer's limit is 64 tokens, for any number of positions."""
-    config = AutoConfig.for_model(kind, **SIZES, vocab_size=140, pad_token_id=0, **settings)
-    AutoModel.from_config(config).save_pretrained(path)
-    AutoTokenizer.from_pretrained(tokenizer_path).save_pretrained(path)
+def write_encoder(path: Path, kind: str, positions: int, max_length: int) -> Path:
+    """Write an encoder whose tokenizer has a limit of its own, ``max_length``."""
+    tokenizer = make_tokenizer(max_length=max_length)
+    AutoModel.from_config(make_config(kind, len(tokenizer), max_position_embeddings=positions)).save_pretrained(path)
+    tokenizer.save_pretrained(path)
     return path
 
 
-def test_positions_beyond_the_tokenizer_limit_are_used(
-    bert_path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    path = model_with_a_shorter_tokenizer("modernbert", tmp_path / "m", bert_path, max_position_embeddings=256)
+def test_positions_beyond_the_tokenizer_limit_are_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = write_encoder(tmp_path / "m", "modernbert", 256, 64)
     loaded = load_model(path)
     assert loaded.model.max_seq_length == 64
     caplog.clear()
@@ -126,13 +115,8 @@ def test_positions_beyond_the_tokenizer_limit_are_used(
         assert model.encode(["ba " * 300]).shape == (1, 32)
 
 
-def test_positions_limit_a_tokenizer_without_limit(bert_path: Path, tmp_path: Path) -> None:
-    config = AutoConfig.for_model("roberta", **SIZES, max_position_embeddings=40, vocab_size=140, pad_token_id=0)
-    AutoModel.from_config(config).save_pretrained(tmp_path)
-    tokenizer = AutoTokenizer.from_pretrained(bert_path)
-    tokenizer.model_max_length = 10**30
-    tokenizer.save_pretrained(tmp_path)
-    base = load_model(tmp_path).model
+def test_positions_limit_a_tokenizer_without_limit(tmp_path: Path) -> None:
+    base = load_model(write_encoder(tmp_path, "roberta", 40, 10**30)).model
     assert base.max_seq_length == 39  # position 0 of 40 is for padding
     assert base.encode(["ba " * 100]).shape == (1, 32)
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Dense, Router, Transformer
-from sentence_transformers.sentence_transformer.modules import Pooling
+from sentence_transformers.base.modules import Dense, Router
+from support import load_encoder
 
 import simlte_st
 from simlte_st.errors import ModelError
@@ -23,25 +22,11 @@ from simlte_st.models.loading import load_model
 from simlte_st.models.lsa import append_lsa
 from simlte_st.search import Index
 
-PROMPT = "ba bei bo un: "  # four tokens and a colon
-
-
-def bert(path: Path, **options: Any) -> list[torch.nn.Module]:
-    return [Transformer(str(path)), Pooling(32, "mean")]
-
-
-def made(folder: Path, modules: list[torch.nn.Module], **options: Any) -> Path:
-    SentenceTransformer(modules=modules, device="cpu", **options).save_pretrained(str(folder / "model"))
-    return folder / "model"
-
-
-def dense(folder: Path, bert_path: Path) -> Path:
-    return made(folder, [*bert(bert_path), Dense(32, 20)], truncate_dim=12)
-
 
 def test_router_encodes_and_is_refused_elsewhere(bert_path: Path, tmp_path: Path) -> None:
-    modules = [Router.for_query_document(bert(bert_path), bert(bert_path))]
-    folder = made(tmp_path, modules)
+    router = Router.for_query_document(*(list(load_encoder(bert_path)) for _ in range(2)))
+    folder = tmp_path / "model"
+    SentenceTransformer(modules=[router], device="cpu").save_pretrained(str(folder))
     stock, ours = (kind(str(folder), device="cpu") for kind in (SentenceTransformer, simlte_st.SentenceTransformer))
     np.testing.assert_allclose(ours.encode_query("ba bun"), stock.encode_query("ba bun"), atol=1e-6)
     with pytest.raises(ModelError, match="begins with Router"):
@@ -82,7 +67,8 @@ def test_diverged_models_are_not_saved_again(size: float, docs: Path, encoder_pa
 
 def test_training_uses_truncate_dim(docs: Path, bert_path: Path, tmp_path: Path) -> None:
     """Rows of the last module that encode truncates do not learn; the others do."""
-    folder = dense(tmp_path, bert_path)
+    folder = tmp_path / "model"
+    load_encoder(bert_path, Dense(32, 20), truncate_dim=12).save_pretrained(str(folder))
     simlte_st.train(
         docs, tmp_path / "out", base=folder, max_steps=2, held_out=0.0, progress=False, learning_rate=1e-3, warmup=0.0
     )

@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import sentence_transformers
 import torch
-from sentence_transformers.base.modules import Transformer
-from sentence_transformers.sentence_transformer.modules import Pooling
-from support import make_document, make_tokenizer, stock_model, watch
+from chunk_mean_support import SIZES
+from support import load_encoder, make_document, make_tokenizer, stock_model, watch
 from torch import Tensor
 from transformers import (
     BigBirdConfig,
@@ -35,19 +33,12 @@ from simlte_st.models.sentence_transformers import SentenceTransformer
 
 LENGTHS = [3, 3, 5, 8, 9, 13, 14, 21, 34, 36, 55, 60]
 TEXTS = [" ".join(["ba bun cis"] * length)[: 6 * length] for length in LENGTHS]
-SIZES: dict[str, Any] = {
-    "vocab_size": 140,
-    "hidden_size": 32,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "intermediate_size": 48,
-    "max_position_embeddings": 256,
-}
-HEADS: dict[str, Any] = {**SIZES, "num_key_value_heads": 2, "head_dim": 8}
+SHAPE: dict[str, Any] = {**SIZES, "vocab_size": 140, "max_position_embeddings": 256}
+HEADS: dict[str, Any] = {**SHAPE, "num_key_value_heads": 2, "head_dim": 8}
 DECODERS: dict[str, Callable[[], PreTrainedModel]] = {
     "qwen3": lambda: Qwen3Model(Qwen3Config(**HEADS)),
     "gemma": lambda: Gemma3TextModel(Gemma3TextConfig(**HEADS, sliding_window=8)),
-    "opt": lambda: OPTModel(OPTConfig(**SIZES, ffn_dim=48, word_embed_proj_dim=32)),
+    "opt": lambda: OPTModel(OPTConfig(**SHAPE, ffn_dim=48, word_embed_proj_dim=32)),
 }
 
 
@@ -58,8 +49,7 @@ def write(folder: Path, make: Callable[[], PreTrainedModel], side: str = "right"
     tokenizer.model_max_length, tokenizer.padding_side = 256, side
     tokenizer.init_kwargs["padding_side"] = side  # what is saved
     tokenizer.save_pretrained(folder / "raw")
-    modules = [Transformer(str(folder / "raw")), Pooling(32, pooling)]
-    sentence_transformers.SentenceTransformer(modules=modules, device="cpu").save_pretrained(str(folder / "model"))
+    load_encoder(folder / "raw", pooling=pooling).save_pretrained(str(folder / "model"))
     return folder / "model"
 
 
@@ -87,7 +77,7 @@ def test_left_padded_decoders_match_stock_with_little_padding(
 
 
 def big_bird() -> BigBirdModel:
-    return BigBirdModel(BigBirdConfig(**SIZES, block_size=8, num_random_blocks=1))
+    return BigBirdModel(BigBirdConfig(**SHAPE, block_size=8, num_random_blocks=1))
 
 
 def test_bigbird_vectors_do_not_depend_on_earlier_calls(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,7 @@ import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Transformer
-from sentence_transformers.sentence_transformer.modules import Pooling
-from support import make_document
+from support import load_encoder
 
 from simlte_st.cli.main import main
 from simlte_st.compat import view_budget
@@ -27,28 +24,11 @@ PROMPT = "ba bei bo bun: "  # four tokens and a colon
 
 
 @pytest.fixture(scope="module")
-def docs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("docs") / "docs.jsonl"
-    rows = ({"id": f"d{n}", "text": make_document(n), "label": "ab"[n % 2]} for n in range(60))
-    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    return path
-
-
-@pytest.fixture(scope="module")
 def prompted(bert_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A base with E5's prompt names, no default prompt, and an empty prompt "document"."""
-    return saved(bert_path, tmp_path_factory.mktemp("models") / "prompted")
-
-
-def saved(bert_path: Path, folder: Path, include_prompt: bool = True, **options: Any) -> Path:
-    options = {"prompts": {"query": "cis: ", "passage": PROMPT}, **options}
-    modules = [Transformer(str(bert_path)), Pooling(32, "mean", include_prompt=include_prompt)]
-    SentenceTransformer(modules=modules, device="cpu", **options).save_pretrained(str(folder))
-    return folder
-
-
-def texts_of(docs: Path) -> list[str]:
-    return [json.loads(line)["text"] for line in docs.read_text(encoding="utf-8").splitlines()]
+    path = tmp_path_factory.mktemp("models") / "prompted"
+    load_encoder(bert_path, prompts={"query": "cis: ", "passage": PROMPT}).save_pretrained(str(path))
+    return path
 
 
 @pytest.mark.parametrize(
@@ -98,12 +78,12 @@ def test_every_command_uses_the_document_prompt(
 def test_usage_example_gives_the_same_vectors(
     prompts: dict[str, str], default: str | None, named: str | None, bert_path: Path, tmp_path: Path
 ) -> None:
-    folder = saved(bert_path, tmp_path / "model", prompts=prompts, default_prompt_name=default)
-    lines = usage_example(folder).splitlines()
+    load_encoder(bert_path, prompts=prompts, default_prompt_name=default).save_pretrained(str(tmp_path / "model"))
+    lines = usage_example(tmp_path / "model").splitlines()
     assert lines[-1].endswith("])" if named is None else f'], prompt_name="{named}")')
     values: dict[str, Any] = {}
     exec("\n".join(line.strip() for line in lines), values)
-    model = load_model(folder).model
+    model = load_model(tmp_path / "model").model
     np.testing.assert_allclose(
         values["vectors"], encode_texts(model, ["A long document ...", "Another one ..."]), atol=1e-5
     )

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import sentence_transformers
 import torch
+from chunk_mean_support import SIZES
 from sentence_transformers.base.modules import Dense, Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from support import make_document, make_tokenizer
@@ -34,18 +35,12 @@ from simlte_st.models.parts import model_identity
 from simlte_st.models.sentence_transformers import SentenceTransformer
 
 TEXTS = [make_document(number, sentences=1 + number) for number in range(8)]
-SIZES = {
-    "hidden_size": 32,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "intermediate_size": 48,
-    "vocab_size": 140,
-}
+SHAPE = {**SIZES, "vocab_size": 140}
 ENCODERS: dict[str, Callable[[], PreTrainedModel]] = {
-    "bert": lambda: BertModel(BertConfig(**SIZES, max_position_embeddings=64)),
-    "llama": lambda: LlamaModel(LlamaConfig(**SIZES, max_position_embeddings=64)),
+    "bert": lambda: BertModel(BertConfig(**SHAPE, max_position_embeddings=64)),
+    "llama": lambda: LlamaModel(LlamaConfig(**SHAPE, max_position_embeddings=64)),
     # Its scale is a buffer, which is rounded if the model is created in 16 bits.
-    "gemma": lambda: Gemma3TextModel(Gemma3TextConfig(**SIZES, head_dim=8, num_key_value_heads=2)),
+    "gemma": lambda: Gemma3TextModel(Gemma3TextConfig(**SHAPE, head_dim=8, num_key_value_heads=2)),
     "t5": lambda: T5EncoderModel(T5Config(vocab_size=140, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4)),
 }
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
-from support import make_document
+from support import make_document, write_texts
 from training_support import assert_same_bytes
 
 from simlte_st import to_static
@@ -77,10 +77,7 @@ def test_teaching_needs_passages_and_a_static_model(
 
 
 def test_command_teaches(encoder_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    documents = tmp_path / "documents"
-    documents.mkdir()
-    for number, text in enumerate(TEXTS):
-        (documents / f"{number}.txt").write_text(text, encoding="utf-8")
+    documents = write_texts(tmp_path / "documents", TEXTS)
     arguments = ["convert", str(encoder_path), "--static", "--dimension", "16", "--passages", "256", "--quiet"]
     assert main([*arguments, "--teach", str(documents), "--output", str(tmp_path / "taught")]) == 0
     assert "16 dimensions" in capsys.readouterr().out

@@ -9,7 +9,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
 import simlte_st
@@ -98,22 +97,17 @@ def make(bert_path: Path) -> SentenceTransformer:
     return SentenceTransformer(modules=[BaseForm(str(bert_path)), Pooling(32, "mean")], device="cpu")
 
 
-@pytest.fixture
-def plain(bert_path: Path) -> SentenceTransformer:
-    return SentenceTransformer(modules=[Transformer(str(bert_path)), Pooling(32, "mean")], device="cpu")
-
-
-def test_model_reads_the_base_form(bert_path: Path, plain: SentenceTransformer, tmp_path: Path) -> None:
-    model = make(bert_path)
+def test_model_reads_the_base_form(bert_path: Path, model: SentenceTransformer, tmp_path: Path) -> None:
+    expander = make(bert_path)
     short, long = ["We don't.", "It's Ann's."], ["We do not.", "It is Ann's."]
-    assert (model.encode(short) == plain.encode(long)).all()
-    assert (model.encode(short) != plain.encode(short)).any()
-    model.save_pretrained(str(tmp_path / "model"))
+    assert (expander.encode(short) == model.encode(long)).all()
+    assert (expander.encode(short) != model.encode(short)).any()
+    expander.save_pretrained(str(tmp_path / "model"))
     assert "BaseForm({'transformer_task'" in (tmp_path / "model" / "README.md").read_text()
     for kind in (simlte_st.SentenceTransformer, SentenceTransformer):
         loaded = kind(str(tmp_path / "model"), device="cpu")
         assert isinstance(loaded[0], BaseForm)
-        assert (loaded.encode(short) == plain.encode(long)).all()
+        assert (loaded.encode(short) == model.encode(long)).all()
 
 
 @pytest.mark.parametrize(
@@ -127,24 +121,24 @@ def test_model_reads_the_base_form(bert_path: Path, plain: SentenceTransformer, 
         ([""], [""]),
     ],
 )
-def test_every_type_of_input(inputs: list[Any], meant: list[Any], bert_path: Path, plain: SentenceTransformer) -> None:
-    found, expected = make(bert_path).preprocess(inputs), plain.preprocess(meant)
+def test_every_type_of_input(inputs: list[Any], meant: list[Any], bert_path: Path, model: SentenceTransformer) -> None:
+    found, expected = make(bert_path).preprocess(inputs), model.preprocess(meant)
     assert torch.equal(found["input_ids"], expected["input_ids"])
     assert torch.equal(found["attention_mask"], expected["attention_mask"])
 
 
-def test_prompt_length_counts_the_expanded_prompt(bert_path: Path, plain: SentenceTransformer) -> None:
-    model = make(bert_path)
-    found = model.preprocess(["We can't.", "It's"], prompt="Don't think: ")
-    expected = plain.preprocess(["We can not.", "It is"], prompt="Do not think: ")
+def test_prompt_length_counts_the_expanded_prompt(bert_path: Path, model: SentenceTransformer) -> None:
+    expander = make(bert_path)
+    found = expander.preprocess(["We can't.", "It's"], prompt="Don't think: ")
+    expected = model.preprocess(["We can not.", "It is"], prompt="Do not think: ")
     assert torch.equal(found["input_ids"], expected["input_ids"])
     assert found["prompt_length"] == expected["prompt_length"] == 5  # [CLS] do not think :
-    for each in (model, plain):
+    for each in (expander, model):
         each.set_pooling_include_prompt(False)
-    encoded = plain.encode("We can not.", prompt="Do not think: ")
-    assert (model.encode("We can't.", prompt="Don't think: ") == encoded).all()
-    pairs = model.preprocess([("We can't.", "It's")], prompt="Don't think: ")["input_ids"]
-    assert torch.equal(pairs, plain.preprocess([("We can not.", "It is")], prompt="Do not think: ")["input_ids"])
+    encoded = model.encode("We can not.", prompt="Do not think: ")
+    assert (expander.encode("We can't.", prompt="Don't think: ") == encoded).all()
+    pairs = expander.preprocess([("We can't.", "It's")], prompt="Don't think: ")["input_ids"]
+    assert torch.equal(pairs, model.preprocess([("We can not.", "It is")], prompt="Do not think: ")["input_ids"])
 
 
 def test_truncation_counts_expanded_tokens(bert_path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

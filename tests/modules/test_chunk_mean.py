@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.losses import AdaptiveLayerLoss, MultipleNegativesRankingLoss
 from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, StaticEmbedding
-from support import make_document, make_tokenizer
+from support import flatten, load_encoder, make_document, make_tokenizer
 from tokenizers import processors
 from torch import Tensor
 from torch.nn import functional
@@ -245,15 +245,7 @@ def test_padded_and_flattened_batches(tmp_path: Path, monkeypatch: pytest.Monkey
     expected = torch.stack([by_hand(model, text) for text in TEXTS])
     padded = extract_features(converted)
     states = converted(dict(padded))["token_embeddings"][padded["attention_mask"] > 0]
-    rows = [converted.tokenizer(text)["input_ids"] for text in TEXTS]
-    lengths = torch.tensor([len(row) for row in rows])
-    flat = {
-        "input_ids": torch.tensor([[token for row in rows for token in row]]),
-        "position_ids": torch.cat([torch.arange(length) for length in lengths])[None],
-        "cu_seq_lens_q": torch.cat([torch.zeros(1), lengths.cumsum(0)]).int(),
-        "max_length_q": int(lengths.max()),
-    }
-    found = converted(dict(flat))
+    found = converted(flatten(padded))
     assert torch.allclose(found["token_embeddings"][0], states, atol=1e-5)
     for sizes in ((2048, 64), (1, 0), (50, 3), (200, 200)):
         monkeypatch.setattr("simlte_st.modules.chunk_mean.CPU_PASS", sizes)
@@ -272,8 +264,7 @@ def test_padded_and_flattened_batches(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.fixture
 def chunked(bert_path: Path) -> sentence_transformers.SentenceTransformer:
     """A chunk mean of the tiny BERT, whose checkpoint has an MLM head, in chunks of 32 tokens."""
-    modules: list[torch.nn.Module] = [Transformer(str(bert_path)), Pooling(32, "mean")]
-    original = sentence_transformers.SentenceTransformer(modules=modules, device="cpu")
+    original = load_encoder(bert_path)
     set_dropout(original, 0.0)
     return to_chunk_mean(original, max_length=200, chunk_length=32).train()
 

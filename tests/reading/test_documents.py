@@ -131,12 +131,8 @@ def test_invalid_sources_are_refused(source: Any) -> None:
 def test_documents_and_readers_are_sources(tmp_path: Path) -> None:
     given = [Document("x", "a", "good", "test"), Document("y", "b")]
     assert list(read_documents(given)) == list(read_documents(iter(given))) == given
-    assert [document.id for document in read_documents([*given, "c", {"text": "d"}])] == [
-        "x",
-        "y",
-        content_id("c"),
-        "3",
-    ]
+    ids = [document.id for document in read_documents([*given, "c", {"text": "d"}])]
+    assert ids == ["x", "y", content_id("c"), "3"]
     assert [document.id for document in read_documents([given[0], given[0]])] == ["x", "x#2"]
     reader = read_documents(given)
     assert read_documents(reader) is reader

@@ -24,12 +24,9 @@ def test_dataset(streaming: bool) -> None:
     dataset = datasets.Dataset.from_dict(ROWS, features=FEATURES)
     source = dataset.to_iterable_dataset() if streaming else dataset.with_format("numpy")
     reader = read_documents(source, label_column="label")
+    expected = [("0", "a", "yes"), ("1", "b", "no"), ("2", "c", None)]
     for _ in range(2):
-        assert [(document.id, document.text, document.label) for document in reader] == [
-            ("0", "a", "yes"),
-            ("1", "b", "no"),
-            ("2", "c", None),
-        ]
+        assert [(document.id, document.text, document.label) for document in reader] == expected
     with pytest.raises(DataError, match=r"no column 'body'.*text, label, n"):
         texts(source, text_column="body")
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from reading_support import texts
+from reading_support import texts, texts_and_skipped
 
 from simlte_st.errors import DataError
 from simlte_st.reading.documents import Document, read_documents
@@ -35,9 +35,7 @@ def test_unreadable_and_huge_files_are_skipped(tmp_path: Path) -> None:
     (tmp_path / "good.txt").write_text("good")
     with (tmp_path / "huge.txt").open("wb") as file:
         file.truncate(10**12)  # sparse: reading it would take all memory
-    reader = read_documents(tmp_path)
-    assert [document.id for document in reader] == ["good.txt"]
-    assert reader.report.skipped == {"unreadable": 1, "too long": 1}
+    assert texts_and_skipped(tmp_path) == (["good"], {"unreadable": 1, "too long": 1})
 
 
 def test_pipe_named_like_a_table_does_not_block(tmp_path: Path) -> None:
@@ -70,9 +68,7 @@ def test_pipes_and_devices_are_counted(tmp_path: Path) -> None:
     os.symlink(folder / "good.txt", folder / "in.txt")
     os.symlink("/dev/zero", folder / "device.txt")
     os.mkfifo(folder / "pipe.txt")
-    reader = read_documents(folder)
-    assert [document.id for document in reader] == ["good.txt", "in.txt"]
-    assert reader.report.skipped == {"pipe, socket or device": 2}
+    assert texts_and_skipped(folder) == (["good", "good"], {"pipe, socket or device": 2})
 
 
 def test_model_folders_are_ignored(tmp_path: Path) -> None:

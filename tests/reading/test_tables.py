@@ -16,7 +16,7 @@ import pandas
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from reading_support import texts
+from reading_support import texts, texts_and_skipped
 from support import write_jsonl
 
 from simlte_st.errors import DataError
@@ -83,14 +83,12 @@ def test_columns_in_structs_are_found_by_path(kind: str, tmp_path: Path) -> None
         texts(source, text_column="article.year")
 
 
-def test_structs_without_the_text_are_counted(tmp_path: Path) -> None:
+def test_structs_without_the_text_are_counted() -> None:
     rows = [{"a": {"b": "One."}}, {"a": None}, {"a": {"c": 1}}, {"a": "b"}, {"a": {"b": 2}}]
-    reader = read_documents(rows, text_column="a.b")
-    assert [document.text for document in reader] == ["One."]
-    assert reader.report.skipped == {"missing column": 3, "not a string": 1}
-    reader = read_documents(pa.Table.from_pylist([{"a": {"b": "One."}}, {"a": None}]), text_column="a.b")
-    assert [document.text for document in reader] == ["One."]
-    assert reader.report.skipped == {"missing column": 1}
+    counts = {"missing column": 3, "not a string": 1}
+    assert texts_and_skipped(rows, text_column="a.b") == (["One."], counts)
+    table = pa.Table.from_pylist([{"a": {"b": "One."}}, {"a": None}])
+    assert texts_and_skipped(table, text_column="a.b") == (["One."], {"missing column": 1})
 
 
 TWICE = (("id", "status", "text", "status_2", "status", "text", ""), ("t1", "open", "One.", "x", "paid", "Two.", "-"))

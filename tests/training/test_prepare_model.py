@@ -11,7 +11,7 @@ from transformers import AutoModel, AutoTokenizer, ModernBertForMaskedLM
 
 from simlte_st import train
 from simlte_st.losses.masked_language_model import make_mlm_head
-from simlte_st.models.loading import LoadedModel, load_model
+from simlte_st.models.loading import load_model
 from simlte_st.modules import ChunkMean
 from simlte_st.training import Preset
 from simlte_st.training.prepare_model import convert, set_attention_dropout, set_dropout
@@ -31,17 +31,6 @@ def folder(tmp_path: Path) -> Path:
 def long(documents: list[str]) -> list[str]:
     """Documents of 324 tokens."""
     return [" ".join(documents[number : number + 3]) for number in range(24)]
-
-
-def saved(bert_path: Path, folder: Path, pooling: str) -> LoadedModel:
-    """A sentence encoder: a base that comes with its pooling."""
-    load_model(bert_path).copy(pooling).model.save_pretrained(str(folder), create_model_card=False)
-    return load_model(folder)
-
-
-def test_base_that_is_long_enough_is_not_converted(bert_path: Path, folder: Path) -> None:
-    assert convert(load_model(bert_path), Preset(max_length=64, pooling="mean"), folder, 0) is None
-    assert not folder.exists()
 
 
 def test_short_base_becomes_chunk_mean_with_its_head(bert_path: Path, folder: Path) -> None:
@@ -73,9 +62,9 @@ def test_positions_beyond_the_tokenizer_limit_are_used(
 
 
 @pytest.mark.parametrize("max_length", [32, 64, "base", None])
-def test_shorter_max_length_does_not_convert_the_base(bert_path: Path, folder: Path, max_length: Any) -> None:
+def test_base_that_is_long_enough_is_not_converted(bert_path: Path, folder: Path, max_length: Any) -> None:
     base = load_model(str(bert_path)).copy("cls")
-    convert(base, Preset(max_length=max_length), folder, 0)
+    assert convert(base, Preset(max_length=max_length), folder, 0) is None
     assert not folder.exists()
     assert base.model.max_seq_length == 64
 

@@ -4,10 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from longformer_support import randomise
+from paper_support import load_random
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Transformer
-from sentence_transformers.sentence_transformer.modules import Pooling
 from support import make_document
 from tagger_support import EndingTagger
 
@@ -21,15 +19,9 @@ from simlte_st.modules import BaseForm
 DOCUMENTS = [Document(f"d{number}", make_document(number, sentences=1 + number)) for number in range(9)]
 
 
-def make_model(bert_path: Path, seed: int) -> SentenceTransformer:
-    model = SentenceTransformer(modules=[Transformer(str(bert_path)), Pooling(32, "cls")], device="cpu").eval()
-    randomise(model, seed)
-    return model
-
-
 @pytest.fixture
 def model(bert_path: Path) -> SentenceTransformer:
-    return make_model(bert_path, 0)
+    return load_random(bert_path)
 
 
 def by_hand(model: SentenceTransformer, document: Document) -> dict[str, list[float]]:
@@ -60,7 +52,7 @@ def test_weights_and_shares_by_hand(model: SentenceTransformer) -> None:
 
 
 def test_models_are_paired_by_document_at_a_common_length(bert_path: Path) -> None:
-    models = {name: make_model(bert_path, seed) for name, seed in (("before", 0), ("after", 1), ("same", 0))}
+    models = {name: load_random(bert_path, seed) for name, seed in (("before", 0), ("after", 1), ("same", 0))}
     models["same"].max_seq_length = 12
     found = measure_attention(models, DOCUMENTS, EndingTagger(), seed=2)
     assert found["max_seq_length"] == 12

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from longformer_support import randomise
+from chunk_mean_support import make_config
+from paper_support import load_random
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Transformer
-from sentence_transformers.sentence_transformer.modules import Pooling
 from support import WORDS, make_document, make_tokenizer
-from transformers import AutoModel, ModernBertConfig
+from transformers import AutoModel
 
 from benchmarks.papers.layers import successive_cosines
 from benchmarks.papers.reading import cls_attention, read_text
@@ -23,24 +22,14 @@ from benchmarks.papers.weights import token_weights
 from simlte_st.compat import get_encoder
 from simlte_st.modules import BaseForm, TokenAttention
 
-MODERN = ModernBertConfig(
-    vocab_size=len(make_tokenizer()), hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48,
-    max_position_embeddings=64, local_attention=8, pad_token_id=0,
-)  # fmt: skip
-
-
-def make_model(folder: Path) -> SentenceTransformer:
-    model = SentenceTransformer(modules=[Transformer(str(folder)), Pooling(32, "cls")], device="cpu").eval()
-    randomise(model)
-    return model
-
 
 @pytest.mark.parametrize("modern", [False, True])
 def test_cls_attention_matches_the_stock_model(modern: bool, bert_path: Path, tmp_path: Path) -> None:
     if modern:
-        AutoModel.from_config(MODERN).save_pretrained(tmp_path)
-        make_tokenizer().save_pretrained(tmp_path)
-    model = make_model(tmp_path if modern else bert_path)
+        tokenizer = make_tokenizer()
+        AutoModel.from_config(make_config("modernbert", len(tokenizer), local_attention=8)).save_pretrained(tmp_path)
+        tokenizer.save_pretrained(tmp_path)
+    model = load_random(tmp_path if modern else bert_path)
     reference = copy.deepcopy(get_encoder(model))
     reference.set_attn_implementation("eager")
     before = get_encoder(model).config._attn_implementation
@@ -56,7 +45,7 @@ def test_cls_attention_matches_the_stock_model(modern: bool, bert_path: Path, tm
 
 
 def test_tokens_of_the_text_exclude_special_tokens_and_prompt(bert_path: Path) -> None:
-    model = make_model(bert_path)
+    model = load_random(bert_path)
     text = make_document(2, sentences=20)
     read = read_text(model, text)
     ids = model.preprocess([text])["input_ids"]

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from reading_support import page, texts, write_docx, write_epub, write_odt, write_pdf
+from reading_support import page, texts, texts_and_skipped, write_docx, write_epub, write_odt, write_pdf
 
 from simlte_st.errors import DataError, MissingExtraError
 from simlte_st.extras import install_command
@@ -92,9 +92,8 @@ def test_files_that_need_a_missing_extra_are_skipped(tmp_path: Path, monkeypatch
     assert len(texts(tmp_path)) == 7
     for name in ("lxml", "pypdf", "selectolax", "striprtf"):
         monkeypatch.setitem(sys.modules, name, None)
-    reader = read_documents(tmp_path)
-    assert [document.text for document in reader] == ["Four."]
-    assert reader.report.skipped == {f'not readable without the "documents" extra: {install_command("documents")}': 6}
+    reason = f'not readable without the "documents" extra: {install_command("documents")}'
+    assert texts_and_skipped(tmp_path) == (["Four."], {reason: 6})
     for name in ("a.pdf", "b.docx", "c.html", "e.odt", "f.epub", "g.rtf"):
         with pytest.raises(MissingExtraError, match=r"\[documents\]"):
             read_documents(tmp_path / name)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reading_support import texts
+from reading_support import texts, texts_and_skipped
 
 from simlte_st.errors import DataError, EmptyCorpusError
 from simlte_st.reading.documents import read_documents
@@ -117,9 +117,7 @@ def test_html_is_read_without_a_plain_text_part(tmp_path: Path, monkeypatch: pyt
     assert read_one(tmp_path, mail(both, kind="multipart/alternative; boundary=b"))[0] == "Rain\n\nTwo."
     monkeypatch.setitem(sys.modules, "selectolax", None)
     (tmp_path / "two.eml").write_bytes(mail())
-    reader = read_documents(tmp_path)
-    assert [document.id for document in reader] == ["two.eml"]
-    assert reader.report.skipped == {MISSING_EXTRA: 1}
+    assert texts_and_skipped(tmp_path) == (["Rain\n\nThe body."], {MISSING_EXTRA: 1})
 
 
 @pytest.mark.parametrize(
@@ -221,9 +219,8 @@ def test_mailbox_is_a_table(tmp_path: Path) -> None:
 def test_too_long_mail_in_a_mailbox_is_skipped(tmp_path: Path) -> None:
     big = mail("x" * 3_000_000 + "\nFrom nobody\n", "Message-ID: <big@example.com>")
     (tmp_path / "a.mbox").write_bytes(mailbox(mail("One."), big, mail("Two.", "Message-ID: <2@example.com>")))
-    reader = read_documents(tmp_path / "a.mbox", max_characters=1_000)
-    assert [document.text for document in reader] == ["Rain\n\nOne.", "Rain\n\nTwo."]
-    assert reader.report.skipped == {"too long": 1}
+    found = texts_and_skipped(tmp_path / "a.mbox", max_characters=1_000)
+    assert found == (["Rain\n\nOne.", "Rain\n\nTwo."], {"too long": 1})
 
 
 RAW = ("00001.7c53336b37003a9286aba55d2945844c", "12", "1.host:2,S", "a.txt", "b")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reading_support import texts, write_packed
+from reading_support import texts, texts_and_skipped, write_packed
 
 from simlte_st.errors import DataError, EmptyCorpusError
 from simlte_st.reading.document import UntypedText, content_id
@@ -98,10 +98,8 @@ def test_stray_quotation_marks_in_tsv_are_text(tmp_path: Path) -> None:
     reader = read_documents(tmp_path / "rows.tsv")
     assert [(document.id, document.text) for document in reader] == rows
     assert reader.report.repaired == {"quotation marks kept, because they enclose no cell": 5}
-    assert texts(write_packed(tmp_path / "rows.jsonl", b'[\n{"text": "One."},\n{"text": "Two."}\n]')) == [
-        "One.",
-        "Two.",
-    ]
+    lines = write_packed(tmp_path / "rows.jsonl", b'[\n{"text": "One."},\n{"text": "Two."}\n]')
+    assert texts(lines) == ["One.", "Two."]
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".ndjson", ".jsonl.gz", ".jsonl.zst", ".JSONL.GZ"])
@@ -159,9 +157,7 @@ def test_array_of_strings_is_a_list_of_texts(tmp_path: Path) -> None:
 
 def test_json_lines_in_a_json_file(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('\n{"text": "a"}\n{cut\n{"text": "b"}')
-    reader = read_documents(tmp_path / "a.json")
-    assert [item.text for item in reader] == ["a", "b"]
-    assert reader.report.skipped == {"malformed JSON": 1}
+    assert texts_and_skipped(tmp_path / "a.json") == (["a", "b"], {"malformed JSON": 1})
 
 
 @pytest.mark.parametrize(
