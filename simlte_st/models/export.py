@@ -16,8 +16,8 @@ from tokenizers import Tokenizer
 from simlte_st.arguments import Count, check_arguments
 from simlte_st.errors import ConfigurationError, ModelError
 from simlte_st.extras import check_installed, require
-from simlte_st.files import EXPORT_FILE, MODEL_FILE, atomic_path, check_free, write_json
-from simlte_st.models.names import shown_base
+from simlte_st.files import EXPORT_FILE, MODEL_FILE, atomic_path, check_free, read_json, write_json
+from simlte_st.models.names import OWN_MODELS, OWN_STATIC, find_model, shown_base
 from simlte_st.models.onnx_encoder import GRAPH_FILE, OnnxEncoder, prompt_tokens
 from simlte_st.models.onnx_encoder import load_onnx as load_onnx
 from simlte_st.models.samples import check_vectors, sample_texts
@@ -107,22 +107,43 @@ def export_model(
             export_model("my-model", "my-model-onnx", dtype="int8")
     """
     target, name = Path(output), os.fspath(model)
-    import torch
-
-    from simlte_st.models.loading import load_model
-    from simlte_st.models.static import WEIGHTS, is_static
-
-    loaded = load_model(name, dtype=torch.float32, device="cpu").model.eval()
-    static = is_static(loaded)
+    static, loaded = _is_static_folder(name), None
+    if static is None:
+        loaded = _load(name)
+        static = loaded.transformers_model is None
     for package in ("model2vec",) if static else ("onnx", "onnxruntime"):
         check_installed(package, "static" if static else "onnx", f"exporting {name!r}")
     check_free(target, overwrite, MODEL_FILE if static else EXPORT_FILE)
+
+    from simlte_st.models.static import WEIGHTS
+
+    loaded = _load(name) if loaded is None else loaded
     write = _write_static if static else _write_encoder
     with atomic_path(target) as path:
         path.mkdir()
         size, cosine = write(loaded, name, path, dtype, dimension)
     space = (target / (WEIGHTS if static else GRAPH_FILE)).stat().st_size
     return Exported(target, "model2vec" if static else "onnx", size, cosine, space)
+
+
+def _load(name: str) -> SentenceTransformer:
+    import torch
+
+    from simlte_st.models.loading import load_model
+
+    return load_model(name, dtype=torch.float32, device="cpu").model.eval()
+
+
+def _is_static_folder(name: str) -> bool | None:
+    """Check a model's files for whether it is static, without importing torch; return None for a model on the Hub."""
+    if name in OWN_MODELS and not os.path.isdir(name):
+        return name == OWN_STATIC
+    folder = Path(find_model(name))
+    if not folder.is_dir():
+        return None
+    if (folder / MODEL_FILE).exists():
+        return "StaticEmbedding" in str(read_json(folder / MODEL_FILE)[:1])
+    return (folder / "config.json").exists() and read_json(folder / "config.json").get("model_type") == "model2vec"
 
 
 def _write_encoder(
