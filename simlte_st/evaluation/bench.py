@@ -115,7 +115,7 @@ class Bench:
             self._encode(f"{name} + LSA", folded_model, command)
 
     def add_encoders(self, models: Mapping[str, SentenceTransformer], deadline: float) -> dict[str, float]:
-        """Add encoders and, if they truncate much of the text, versions that read whole documents, the fastest first.
+        """Add encoders and, if they truncate much of the text, versions that read whole documents, in order of work.
 
         Returns:
             Estimated seconds of the candidates left out, by name: those that would not finish before ``deadline``, a
@@ -128,7 +128,7 @@ class Bench:
                 plans[f"{name}, whole"] = to_chunk_mean(model, WHOLE_DOCUMENTS), self._train_command(base=name)
         seconds = {name: self._estimate_seconds(model) for name, (model, _) in plans.items()}
         left_out = {}
-        for name in sorted(plans, key=lambda name: seconds[name]):
+        for name in sorted(plans, key=lambda name: self._count_work(plans[name][0])):
             if time.monotonic() + seconds[name] > deadline:
                 left_out[name] = seconds[name]
             else:
@@ -171,10 +171,18 @@ class Bench:
         truncation = Truncation.of(model).add(text_lengths(model, self.texts))
         return truncation.max_seq_length, 1 - truncation.cut_tokens / max(1, truncation.tokens)
 
+    def _readable_lengths(self, model: SentenceTransformer) -> Floats:
+        """Return the number of tokens that a model reads of each text."""
+        limit = readable_length(model)
+        return np.minimum(text_lengths(model, self.texts), math.inf if limit is None else limit)
+
+    def _count_work(self, model: SentenceTransformer) -> float:
+        """Return tokens times weights, which order encoders as their times do, but in the same way in each run."""
+        return float(self._readable_lengths(model).sum()) * sum(weights.numel() for weights in model.parameters())
+
     def _estimate_seconds(self, model: SentenceTransformer) -> float:
         """Estimate the time to encode all texts from that for a few texts of median length."""
-        limit = readable_length(model)
-        lengths = np.minimum(text_lengths(model, self.texts), math.inf if limit is None else limit)
+        lengths = self._readable_lengths(model)
         order, middle = np.argsort(lengths, kind="stable"), len(lengths) // 2
         rows = order[middle : middle + max(1, int(ESTIMATE_TOKENS // max(1, lengths[order[middle]])))]
         encode_texts(model, ["a"], show_progress_bar=False)  # the first call is slower
