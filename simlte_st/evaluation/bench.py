@@ -126,9 +126,12 @@ class Bench:
             length, share = self._reading(model)
             if share < 1 - CUT_SHARE and (length or 0) < WHOLE_DOCUMENTS and can_read_in_chunks(model):
                 plans[f"{name}, whole"] = to_chunk_mean(model, WHOLE_DOCUMENTS), self._train_command(base=name)
-        seconds = {name: self._estimate_seconds(model) for name, (model, _) in plans.items()}
+        lengths = {name: self._readable_lengths(model) for name, (model, _) in plans.items()}
+        seconds = {name: self._estimate_seconds(model, lengths[name]) for name, (model, _) in plans.items()}
+        # Tokens times weights order encoders as their times do, but in the same way in each run.
+        weights = {name: sum(tensor.numel() for tensor in model.parameters()) for name, (model, _) in plans.items()}
         left_out = {}
-        for name in sorted(plans, key=lambda name: self._count_work(plans[name][0])):
+        for name in sorted(plans, key=lambda name: lengths[name].sum() * weights[name]):
             if time.monotonic() + seconds[name] > deadline:
                 left_out[name] = seconds[name]
             else:
@@ -176,13 +179,8 @@ class Bench:
         limit = readable_length(model)
         return np.minimum(text_lengths(model, self.texts), math.inf if limit is None else limit)
 
-    def _count_work(self, model: SentenceTransformer) -> float:
-        """Return tokens times weights, which order encoders as their times do, but in the same way in each run."""
-        return float(self._readable_lengths(model).sum()) * sum(weights.numel() for weights in model.parameters())
-
-    def _estimate_seconds(self, model: SentenceTransformer) -> float:
-        """Estimate the time to encode all texts from that for a few texts of median length."""
-        lengths = self._readable_lengths(model)
+    def _estimate_seconds(self, model: SentenceTransformer, lengths: Floats) -> float:
+        """Estimate the time to encode all texts, of these lengths, from that for a few texts of median length."""
         order, middle = np.argsort(lengths, kind="stable"), len(lengths) // 2
         rows = order[middle : middle + max(1, int(ESTIMATE_TOKENS // max(1, lengths[order[middle]])))]
         encode_texts(model, ["a"], show_progress_bar=False)  # the first call is slower

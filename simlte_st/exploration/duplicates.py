@@ -55,8 +55,7 @@ def difference(first: str, second: str) -> list[tuple[str, str]]:
         Pairs of ``"equal"``, ``"delete"``, ``"insert"`` or, between excerpts, ``"skip"``, and words.
     """
     old, new = ([text[start:stop] for start, stop in word_spans(text)] for text in (first, second))
-    common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
-    start, runs = max(0, common - _CONTEXT), list[tuple[str, str]]()
+    start, runs = max(0, count_shared(old, new) - _CONTEXT), list[tuple[str, str]]()
     old, new = (words[start : start + _MAX_WORDS] for words in (old, new))
     for operations in islice(SequenceMatcher(None, old, new).get_grouped_opcodes(_CONTEXT), _MAX_EXCERPTS):
         runs += [("skip", "…")] if runs else []
@@ -65,6 +64,11 @@ def difference(first: str, second: str) -> list[tuple[str, str]]:
             runs.append(("insert", "" if operation == "equal" else _crop_run(new[new_start:new_stop])))
     runs = [run for run in runs if run[1]]
     return runs or [("equal", "the same text" if first == second else "the same words")]
+
+
+def count_shared(first: Sequence[str], second: Sequence[str]) -> int:
+    """Return the number of words, or of characters in two strings, with which both begin."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
 
 
 def _crop_run(words: Sequence[str]) -> str:

@@ -83,8 +83,11 @@ def build_page(exploration: Exploration) -> str:
     if exploration.model:
         rows, documents = corpus.searched_vectors()
         model, tokens = search_data.pack_model(exploration.model, corpus.texts, rows)
+    content, lengths = page_data(exploration), [len(text) for text in corpus.texts]
     for characters in (MAX_CHARACTERS, *_FEWER_CHARACTERS):
-        data = html.pack(to_json(page_data(exploration, characters), indent=None).encode("utf-8"))
+        limit = text_limit(lengths, characters)
+        content["texts"] = [text[:limit] for text in corpus.texts]
+        data = html.pack(to_json(content, indent=None).encode("utf-8"))
         room = MAX_BYTES * max(1_000, len(corpus.documents)) - len(data) - len(model) - _FRAME_BYTES
         if tokens is not None:
             vectors = search_data.pack_vectors(tokens, documents, room)
@@ -97,14 +100,12 @@ def build_page(exploration: Exploration) -> str:
     return html.frame_page(corpus.name, about, _LINKS, body, "page.js")
 
 
-def page_data(exploration: Exploration, characters: int) -> dict[str, object]:
-    """Return the data for the page's script as JSON values."""
+def page_data(exploration: Exploration) -> dict[str, object]:
+    """Return the data for the page's script, except the texts, as JSON values."""
     corpus, topics, layout = exploration.corpus, exploration.topics, exploration.layout
-    limit = text_limit([len(text) for text in corpus.texts], characters)
     return {
         "ids": [document.id for document in corpus.documents],
         "titles": list(corpus.titles),
-        "texts": [text[:limit] for text in corpus.texts],
         "lengths": [len(text) for text in corpus.texts],
         "topics": topics.by_document.tolist(),
         "topic_names": exploration.topic_names,

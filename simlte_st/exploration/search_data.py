@@ -10,10 +10,10 @@ import json
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from itertools import takewhile
 
 import numpy as np
 
+from simlte_st.exploration.duplicates import count_shared
 from simlte_st.exploration.html import pack
 from simlte_st.files import to_json
 from simlte_st.models.vectors import Floats, Ints, TokenVectors, row_blocks
@@ -52,10 +52,10 @@ def index_words(texts: Sequence[str], language: str | None) -> dict[str, object]
     lines, changes, all_terms, previous = list[str](), list[str](), dict[str, None](), ""
     for word, written in sorted(words.items()):
         if len(word) <= _MAX_WORD:
-            shared = _count_shared(previous, word)
+            shared = count_shared(previous, word)
             lines.append(f"{shared} {word[shared:]}")
             variants = dict.fromkeys(term for language in languages for term in query_terms(written, language))
-            shares = [(_count_shared(word, term), term) for term in variants]
+            shares = [(count_shared(word, term), term) for term in variants]
             changes.append(" ".join(f"{len(word) - shared}:{term[shared:]}" for shared, term in shares))
             all_terms |= variants
             previous = word
@@ -65,11 +65,6 @@ def index_words(texts: Sequence[str], language: str | None) -> dict[str, object]
         "postings": "\n".join(" ".join(map(str, postings[term])) for term in all_terms),
         "stops": {language: sorted(stop_words(language)) for language in languages},
     }
-
-
-def _count_shared(first: str, second: str) -> int:
-    """Return the number of characters with which both words begin."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
 
 
 def can_tokenize(model: TokenVectors) -> bool:

@@ -211,7 +211,7 @@ class IndexWriter:
         for (document, values), terms in zip(changed, all_terms, strict=True):
             passages = self.get_encoder().passages(document, self.segmenter) if self.segmenter else []
             rows.append({**values, "part": 0, "searched": not passages, "text": document.text, "terms": terms})
-            context = text_hash(document.text) if passages and self.get_encoder().is_static else ""
+            context = str(values["hash"]) if passages and self.get_encoder().is_static else ""
             for part, passage in enumerate(passages, start=1):
                 digest = text_hash(context + passage)  # with the document that its vector depends on
                 rows.append({**values, "part": part, "hash": digest, "searched": True, "passage": passage})

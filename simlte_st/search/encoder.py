@@ -121,7 +121,7 @@ class Encoder:
         check_encodes(self._source, "the model of this index")
         return self._source
 
-    @property
+    @cached_property
     def is_static(self) -> bool:
         """Whether each token has one vector."""
         if self.quick is not None:

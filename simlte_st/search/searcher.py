@@ -133,7 +133,7 @@ class Searcher:
             passages = [encoder.passages(document, segmenter) or [document.text] for document in new]
             vectors = iter(encoder.documents([*chain(*passages)]))
             encoded = (np.stack([*islice(vectors, len(texts))]) for texts in passages)
-            if encoder.is_static:
+            if encoder.is_static and self.parts:
                 encoded = map(in_context, encoded, encoder.documents([document.text for document in new]))
         rows = (stored[doc_id] if doc_id else next(encoded) for doc_id in ids)
         return [unit_mean(np.array(vectors, np.float32)) for vectors in rows]

@@ -91,7 +91,7 @@ def test_slow_encoders_are_left_out(
     corpus_file: Path, encoder_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     estimate = bench.Bench._estimate_seconds
-    monkeypatch.setattr(bench.Bench, "_estimate_seconds", lambda self, model: 1 / estimate(self, model))  # misleading
+    monkeypatch.setattr(bench.Bench, "_estimate_seconds", lambda *plan: 1 / estimate(*plan))  # misleading
     result = simlte_st.compare(corpus_file, [encoder_path], budget=1e-9)
     assert [*result.left_out] == [str(encoder_path), f"{encoder_path}, whole"]
     assert [candidate.name for candidate in result.candidates][2:] == ["TF-IDF"]

@@ -61,6 +61,7 @@ class TableFormat:
     suffixes: tuple[str, ...]  # in lower case
     open: Callable[[Path, Reading], Table | Iterator[Event]]
     count_rows: Callable[[Path], int | None] = lambda path: None  # if counting is cheap
+    compressible: bool = True  # as .gz or .zst
 
 
 PLAIN_TEXT = TextFormat((".txt",), read_text)
@@ -84,8 +85,8 @@ FORMATS: tuple[TextFormat | TableFormat, ...] = (
     TableFormat((".json",), open_json),
     TableFormat((".csv", ".tsv"), open_csv),
     TableFormat((".mbox",), open_mbox),
-    TableFormat((".xlsx", ".xlsm", ".xltx", ".xltm"), open_workbook),
-    TableFormat((".parquet",), open_parquet, count_rows),
+    TableFormat((".xlsx", ".xlsm", ".xltx", ".xltm"), open_workbook, compressible=False),
+    TableFormat((".parquet",), open_parquet, count_rows, compressible=False),
 )
 
 _MARKS = {b"<?xml": ".xml", b"<!doctype html": ".html", b"<html": ".html", b"%pdf-": ".pdf", b"{\\rtf": ".rtf"}
@@ -106,8 +107,7 @@ def format_by_suffix(path: Path) -> TextFormat | TableFormat | None:
     if not suffixes or suffixes[-1] not in COMPRESSED:
         return _BY_SUFFIX.get("".join(suffixes[-1:]))
     file_format = _BY_SUFFIX.get("".join(suffixes[-2:-1]))
-    is_compressible = isinstance(file_format, TableFormat) and file_format.open not in (open_parquet, open_workbook)
-    return file_format if is_compressible else None
+    return file_format if isinstance(file_format, TableFormat) and file_format.compressible else None
 
 
 def find_format(path: Path, mails: bool) -> TextFormat | TableFormat | None:
