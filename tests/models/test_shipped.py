@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import re
 import shutil
 import sys
@@ -88,7 +87,7 @@ def test_model_is_built_once(tiny: Path, caplog: pytest.LogCaptureFixture) -> No
     assert folder_of(BERT) == folder
     assert len(caplog.records) == 1
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == written
-    assert sorted(os.listdir(folder.parent)) == [f".{BERT}.lock", BERT]
+    assert [path.name for path in folder.parent.glob("[!.]*")] == [BERT], "some filelock leaves .NAME.lock"
     assert cosines(SentenceTransformer(str(folder), device="cpu"), model, ["Ba bei bo."]).min() > 1 - 1e-5
 
 
@@ -129,7 +128,7 @@ def test_failed_build_leaves_nothing(tiny: Path, monkeypatch: pytest.MonkeyPatch
     shutil.rmtree(folder)
     with pytest.raises(DiskFullError):
         folder_of(BERT)
-    assert os.listdir(folder.parent) == [f".{BERT}.lock"]
+    assert not list(folder.parent.glob("[!.]*"))
 
 
 def ask(began: multiprocessing.Barrier, made: multiprocessing.SimpleQueue) -> None:
