@@ -158,7 +158,7 @@ def explore(
         layout=lay_out(corpus.vectors, seed=seed, progress=progress),
         duplicates=find_duplicates(corpus.texts, similarity=similarity, progress=progress),
         similarity=similarity,
-        words=index_words(corpus.texts, language) if search else None,
+        words=index_words(corpus.documents, language) if search else None,
         model=encoder.quick if search and encoder.quick and can_tokenize(encoder.quick) else None,
     )
     html, table = build_page(exploration), page.with_suffix(".parquet")

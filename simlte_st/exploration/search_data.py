@@ -18,7 +18,7 @@ from simlte_st.exploration.html import pack
 from simlte_st.files import to_json
 from simlte_st.models.vectors import Floats, Ints, TokenVectors, row_blocks
 from simlte_st.prompts import query_prompt
-from simlte_st.reading.document import peek
+from simlte_st.reading.document import Document, peek, searched_names
 from simlte_st.search.hits import STATIC_VECTORS
 from simlte_st.words.analyzer import extract_terms, normal, query_terms
 from simlte_st.words.languages import LanguageFinder, stop_words
@@ -31,7 +31,7 @@ _TOKENIZER = {"normalizer": {"type": "BertNormalizer", **_NORMALIZER}, "pre_toke
 """Settings of the WordPiece tokenizers that the page's script can replace."""
 
 
-def index_words(texts: Sequence[str], language: str | None) -> dict[str, object]:
+def index_words(documents: Sequence[Document], language: str | None) -> dict[str, object]:
     """Return the words of the corpus with their terms, the postings of each term, and the stop words of each language.
 
     Words are sorted, and begin with the number of characters that they share with the previous word. Terms are given
@@ -39,12 +39,12 @@ def index_words(texts: Sequence[str], language: str | None) -> dict[str, object]
     words first have the terms. A posting is the number of documents since the term's previous one, followed by minus
     the term's count if it is above 1.
     """
-    find_language = LanguageFinder(peek(texts, len)[0], language)
+    find_language = LanguageFinder(peek((document.text for document in documents), len)[0], language)
     words, languages = dict[str, str](), dict[str, None]()
     postings, last_rows = defaultdict[str, list[int]](list), defaultdict[str, int](int)
-    for row, text in enumerate(texts):
-        languages[text_language := find_language(text)] = None
-        terms = extract_terms(text, text_language)
+    for row, document in enumerate(documents):
+        languages[text_language := find_language(document.text)] = None
+        terms = extract_terms(f"{searched_names(document.metadata or {})}\n{document.text}", text_language)
         words.update((normal(term.word), term.word) for term in terms)
         for term, count in Counter(term.term for term in terms).items():
             postings[term] += [row - last_rows[term], *([-count] if count > 1 else [])]

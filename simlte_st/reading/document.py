@@ -37,6 +37,11 @@ CLASSES = 100
 TITLES = ("title", "headline", "subject", "name")
 """Default title columns, in order of preference."""
 
+PLACES = ("folder", "file")
+"""Columns of a document read from a file: its folder in the source, if any, and its name without the suffix."""
+
+_SEPARATORS = str.maketrans("/\\_", "   ")  # of words in names of files and folders
+
 T = TypeVar("T")
 
 
@@ -263,6 +268,12 @@ def title_column(names: Sequence[str], name: str | None = None) -> str | None:
     if name not in names:
         raise DataError(f"title={name!r}: no such column. The columns are: {list_names(names)}.")
     return name
+
+
+def searched_names(metadata: Mapping[str, Any]) -> str:
+    """Return a document's title and the names of its folder and file, which people search for as they do for words."""
+    names = (metadata.get(column or "") for column in (title_column([*metadata]), *PLACES))
+    return "\n".join(name.translate(_SEPARATORS) for name in names if isinstance(name, str))
 
 
 def document_title(value: object, text: str) -> str:

@@ -23,7 +23,7 @@ from simlte_st.models.limits import Truncation, warn_of_language, warn_of_trunca
 from simlte_st.models.parts import Part, PartEncoder, Parts
 from simlte_st.models.vectors import unit_rows
 from simlte_st.progress import TextBar
-from simlte_st.reading.document import Document, content_id, peek
+from simlte_st.reading.document import Document, content_id, peek, searched_names
 from simlte_st.reading.documents import DocumentReader, ReadReport
 from simlte_st.search.encoder import Encoder, IndexSettings, document_batches, in_context
 from simlte_st.search.schema import MAX_COLUMNS, Metadata, own_schema
@@ -207,7 +207,7 @@ class IndexWriter:
         if not changed:
             return
         rows: list[Row] = []
-        all_terms = self._extract_terms([document.text for document, _ in changed])
+        all_terms = self._extract_terms(changed)
         for (document, values), terms in zip(changed, all_terms, strict=True):
             passages = self.get_encoder().passages(document, self.segmenter) if self.segmenter else []
             rows.append({**values, "part": 0, "searched": not passages, "text": document.text, "terms": terms})
@@ -217,12 +217,16 @@ class IndexWriter:
                 rows.append({**values, "part": part, "hash": digest, "searched": True, "passage": passage})
         self.store.merge(self._table(rows, vectors, bar))
 
-    def _extract_terms(self, texts: Sequence[str]) -> list[str]:
-        """Return each text's terms, separated by spaces, and save new languages in the settings."""
-        languages = list(map(self.find_language, texts))
+    def _extract_terms(self, documents: Sequence[tuple[Document, Row]]) -> list[str]:
+        """Return each document's terms, separated by spaces, and save new languages in the settings.
+
+        They include those of names; vectors do not, since hybrid search would not gain.
+        """
+        languages = [self.find_language(document.text) for document, _ in documents]
         if {*languages} - {*self.settings["languages"]}:
             self.settings["languages"] = list(dict.fromkeys([*self.settings["languages"], *languages]))
             write_json(self.store.folder / SETTINGS_FILE, self.settings)
+        texts = (f"{searched_names(values)}\n{document.text}" for document, values in documents)
         pairs = zip(texts, languages, strict=True)
         return [" ".join(term.term for term in extract_terms(text, language)) for text, language in pairs]
 

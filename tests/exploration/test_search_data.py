@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
+from simlte_st.data import Document
 from simlte_st.exploration.page import text_limit
 from simlte_st.exploration.search_data import can_tokenize, index_words, pack_model, pack_vectors
 from simlte_st.models.vectors import TokenVectors, unit_rows
@@ -44,7 +45,9 @@ def decode_words(data: dict[str, str]) -> dict[str, list[str]]:
 
 
 def test_postings_hold_every_term_of_the_corpus() -> None:
-    data: Any = index_words([*TEXTS, "x" * 101], "en")
+    data: Any = index_words(
+        [*map(Document, "abc", TEXTS), Document("d", "x" * 101, metadata={"title": "Fjords"})], "en"
+    )
     words, counts = decode_words(data), dict[tuple[int, str], int]()
     terms = dict.fromkeys(chain(*words.values()))
     for term, posting in zip(terms, data["postings"].split("\n"), strict=True):
@@ -52,13 +55,13 @@ def test_postings_hold_every_term_of_the_corpus() -> None:
         rows = accumulate(max(0, number) for number in numbers)
         for row, number in zip(rows, numbers, strict=True):
             counts[row, term] = max(1, -number)
-    expected = [(row, term.term) for row, text in enumerate(TEXTS) for term in extract_terms(text, "en")]
+    expected = [(row, term.term) for row, text in enumerate([*TEXTS, "Fjords"]) for term in extract_terms(text, "en")]
     assert counts == {pair: expected.count(pair) for pair in expected}
     assert counts[0, "flood"] == 2
     assert words["floods"] == ["flood"]
     assert max(map(len, words)) <= 100
     assert "the" in data["stops"]["en"]
-    french: Any = index_words(["Les écoles de la ville sont fermées."], "fr")
+    french: Any = index_words([Document("", "Les écoles de la ville sont fermées.")], "fr")
     assert decode_words(french)["écoles"] == ["ecol"]
 
 

@@ -40,6 +40,37 @@ def test_text_search_ranks_by_bm25(index: Index) -> None:
     assert len(index.search("the of and", mode="text")) == 0
 
 
+def test_names_are_searched_like_words(model: SentenceTransformer, tmp_path: Path) -> None:
+    source, text, index = tmp_path / "files", "Ba bun bis, ba bei bo.", Index.create(tmp_path / "index", model)
+    for name in ("Acme/terms_of_use.md", "Zebra Inc/terms_of_use.md", "Zebra Inc/2497-sale-of-cars.md", "ямщик_v2.md"):
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_text(text, encoding="utf-8")
+    index.add(source, progress=False)
+    for query, names in {
+        "Zebra's terms": ["Zebra Inc/terms_of_use.md"],
+        "selling a car": ["Zebra Inc/2497-sale-of-cars.md"],
+        "2497": ["Zebra Inc/2497-sale-of-cars.md"],
+        "Ямщик": ["ямщик_v2.md"],
+    }.items():
+        assert [hit.id for hit in index.search(query, mode="text")][:1] == names
+    assert index.unknown_words("acme apple") == ["apple"]
+
+    for title, column, hits in (
+        ("Zebras", "Title", ["a"]),
+        ("Cars", "Title", []),
+        (3, "title", []),
+        ("Zebra", "by", []),
+    ):
+        index = Index.create(tmp_path / "table", model, overwrite=True)
+        index.add([Document("a", text, metadata={"Title": "Zebras"})], progress=False)
+        report = index.add([Document("a", text, metadata={"Title": None, column: title})], progress=False)
+        assert report.encoded == 0, "vectors do not depend on names"
+        assert [hit.id for hit in index.search("zebra", mode="text")] == hits
+    index = Index.create(tmp_path / "no column", model)
+    index.add([Document("a", text, metadata={"title": "Zebras", "year": 1999})], columns=["year"], progress=False)
+    assert not index.search("zebra", mode="text"), "the index does not know the title"
+
+
 def test_hybrid_search_adds_standardised_scores(index: Index, corpus: list[Document]) -> None:
     query = corpus[6].text[:60]
     dense, text = ({hit.id: hit.score for hit in index.search(query, mode=mode)} for mode in ("dense", "text"))  # type: ignore[arg-type]

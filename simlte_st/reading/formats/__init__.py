@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from simlte_st.extras import check_installed
+from simlte_st.reading.document import PLACES
 from simlte_st.reading.formats.html import read_html
 from simlte_st.reading.formats.mail import is_mail, open_mbox, read_eml, read_msg
 from simlte_st.reading.formats.office import read_docx, read_epub, read_odt, read_pdf, read_pptx, read_rtf, read_xml
@@ -45,8 +46,8 @@ class TextFormat:
         except Exception as error:  # libraries raise errors of every class for damaged files
             return make_skip(error, name, name)
         content = Content(content) if isinstance(content, str) else content
-        places = {"folder": os.path.dirname(name) or None, "file": path.stem, **folder_columns(path)}
-        columns = {**places, **content.columns}
+        places = zip(PLACES, (os.path.dirname(name) or None, path.stem), strict=True)
+        columns = {**dict(places), **folder_columns(path), **content.columns}
         label, metadata = columns.get(reading.label_column or ""), columns if reading.metadata else None
         return Row(name, name, content.text, label=label, metadata=metadata, repairs=content.repairs)
 
