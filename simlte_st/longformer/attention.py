@@ -63,7 +63,8 @@ class LongformerSelfAttention(nn.Module):
             return local
         # At the global tokens, replace the output of the local projections.
         rows = self._global_attention(hidden, packing, dropout, varlen)
-        return local.index_copy(0, packing.global_slots, rows.to(local.dtype))
+        copy = local.index_copy if torch.is_grad_enabled() else local.index_copy_
+        return copy(0, packing.global_slots, rows.to(local.dtype))
 
     def _eager_attention(self, hidden: Tensor, packing: Packing, all_weights: list[Tensor]) -> Tensor:
         """Return the same output from weights for all pairs of slots, which are added to ``all_weights``."""
@@ -99,7 +100,7 @@ class LongformerSelfAttention(nn.Module):
     def _global_attention(self, hidden: Tensor, packing: Packing, dropout: float, varlen: bool) -> Tensor:
         """Return the output at the global tokens, ``(globals, hidden)``, in slot order."""
         query = self.query_global(hidden.index_select(0, packing.global_slots))
-        query = (query / math.sqrt(query.shape[-1] // self.heads)).view(len(query), self.heads, -1)
+        query = query.view(len(query), self.heads, -1)
         # Skipping the projections is faster if a document has fewer global queries (tokens x heads) than the hidden
         # size. On a GPU, one product over all documents is faster than one product per document size.
         plain = _is_plain(self.key_global) and _is_plain(self.value_global)
@@ -171,13 +172,14 @@ def _attend_unprojected(
     query = query.flatten(0, 1).transpose(0, 1)
     state_query = by_document(torch.bmm(query, key.weight.view(heads, head, -1))).flatten(1, 2)
     scores = torch.bmm(state_query.to(states.dtype), states.transpose(1, 2)).view(documents, heads, count, -1)
-    scores = scores + by_document(torch.bmm(query, key.bias.view(heads, head, 1))) + bias[:, None]
-    weights = _softmax(scores, dropout)
+    if key.training or torch.is_grad_enabled():  # the same for all keys and so without effect, but DDP needs a gradient
+        scores = scores + by_document(torch.bmm(query, key.bias.view(heads, head, 1)))
+    weights = _softmax(torch.add(bias[:, None], scores, alpha=1 / math.sqrt(head)), dropout)
     sums = by_head(torch.bmm(weights.flatten(1, 2).to(states.dtype), states))
-    attended = torch.bmm(sums, value.weight.view(heads, head, -1).transpose(1, 2))
-    # After dropout the weights no longer sum to one.
-    total = by_head(weights.sum(-1)) if dropout else 1.0
-    attended = attended + total * value.bias.view(heads, 1, head)
+    value_bias = value.bias.view(heads, 1, head)
+    if dropout:  # the weights no longer sum to one
+        value_bias = by_head(weights.sum(-1)) * value_bias
+    attended = torch.baddbmm(value_bias, sums, value.weight.view(heads, head, -1).transpose(1, 2))
     return attended.transpose(0, 1).reshape(documents, count, heads * head)
 
 
@@ -187,7 +189,7 @@ def _attend_projected(
     """Compute the same as :func:`_attend_unprojected` from projected keys and values."""
     documents, count, heads, head = query.shape
     keys, values = (layer(states).view(documents, -1, heads, head).transpose(1, 2) for layer in (key, value))
-    scores = query.transpose(1, 2) @ keys.transpose(2, 3) + bias[:, None]
+    scores = torch.add(bias[:, None], query.transpose(1, 2) @ keys.transpose(2, 3), alpha=1 / math.sqrt(head))
     attended: Tensor = _softmax(scores, dropout).to(values.dtype) @ values
     return attended.transpose(1, 2).reshape(documents, count, heads * head)
 

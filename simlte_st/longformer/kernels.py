@@ -72,7 +72,7 @@ class _CpuAttention(torch.autograd.Function):
             run_out, lse = attend(queries, _keys(key, run), _keys(value, run), attn_mask=run.bias)
             if run.far.shape[1]:
                 far_out, far_lse = attend(queries, *_far_keys(key, value, run), attn_mask=run.far_bias)
-                run_out, lse = _merge(run_out, lse, far_out, far_lse)
+                run_out, lse = _merge(run_out, lse, far_out, far_lse), torch.logaddexp(lse, far_lse)
             _queries(out, run).copy_(run_out)
             run_lses.append(lse)
         ctx.save_for_backward(query, key, value, out, *run_lses)
@@ -158,11 +158,11 @@ def _progressions(chunks: list[QueryChunk]) -> list[list[QueryChunk]]:
     return progressions
 
 
-def _merge(out: Tensor, lse: Tensor, far_out: Tensor, far_lse: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the output ``(.., size)`` and its logsumexp ``(..)`` over both sets of keys."""
+def _merge(out: Tensor, lse: Tensor, far_out: Tensor, far_lse: Tensor) -> Tensor:
+    """Return the output over both sets of keys, ``(.., size)``, from their outputs and logsumexps ``(..)``."""
     # In float32, because rounding the share to 16 bits would shift a whole row and its gradients.
     share = (far_lse - lse).sigmoid()[..., None]
-    return torch.lerp(out.to(share.dtype), far_out.to(share.dtype), share), torch.logaddexp(lse, far_lse)
+    return torch.lerp(out.to(share.dtype), far_out.to(share.dtype), share)
 
 
 def has_operators() -> bool:
@@ -254,10 +254,12 @@ class _VarlenAttention(torch.autograd.Function):
     def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, plan: _Plan, dropout: float) -> Tensor:
         rows = slice(plan.rows)
         out, lse, *states = _forward(query, key, value, *plan.bounds, dropout, **plan.window)
-        for slots, bias in plan.far:
+        for number, (slots, bias) in enumerate(plan.far, 1):
             far_out, far_lse, *far_states = _forward(query[rows], key[slots], value[slots], *plan.far_bounds, dropout)
             far_lse += bias
-            out[rows], lse.T[rows] = _merge(out[rows], lse.T[rows], far_out, far_lse.T)
+            out[rows] = _merge(out[rows], lse.T[rows], far_out, far_lse.T)
+            if number < len(plan.far) or any(ctx.needs_input_grad):
+                lse.T[rows] = torch.logaddexp(lse.T[rows], far_lse.T)
             states += far_states
         ctx.save_for_backward(query, key, value, out, lse, *states)
         ctx.plan, ctx.dropout = plan, dropout

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import longformer_support as support
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, LongformerForMaskedLM, LongformerModel
 
 from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.longformer import SimlteLongformerConfig, SimlteLongformerForMaskedLM, SimlteLongformerModel, kernels
+from simlte_st.longformer import (
+    SimlteLongformerConfig,
+    SimlteLongformerForMaskedLM,
+    SimlteLongformerModel,
+    attention,
+    kernels,
+)
 
 
 def make_pair(window: int | list[int] = 16, **fields: object) -> tuple[LongformerModel, SimlteLongformerModel]:
@@ -28,6 +36,9 @@ def assert_same(stock: LongformerModel, ours: SimlteLongformerModel, batch: dict
             prepare()
             found = ours(**batch).last_hidden_state
             assert ((found - expected) * mask[..., None]).abs().max() < 1e-4
+            with torch.no_grad():  # which saves launches
+                assert ((ours.eval()(**batch).last_hidden_state - found) * mask[..., None]).abs().max() < 1e-5
+            ours.train(stock.training)
             support.assert_same_gradients(support.gradients(ours, found, mask), truth)
 
 
@@ -62,6 +73,32 @@ def test_no_value_on_the_device_is_read(dtype: torch.dtype, monkeypatch: pytest.
     for global_mask in (None, marked):
         model(ids, mask, global_mask).last_hidden_state.sum().backward()
     assert model.encoder.layer[0].attention.self.key.weight.grad.shape == (support.HIDDEN, support.HIDDEN)
+
+
+class Launches(TorchDispatchMode):
+    """Counts the operators that launch a kernel on a GPU: those that do not only make a view or reserve memory."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> object:
+        self.count += not func.is_view and not func._schema.name.startswith(("aten::empty", "aten::_unsafe_view"))
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("lengths", [[600], [600, 300, 20], [300] * 4])
+def test_layer_takes_few_launches_on_a_gpu(lengths: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "DEVICE", "meta")
+    monkeypatch.setattr(attention, "DEVICE", "meta")
+    monkeypatch.setattr(kernels, "has_kernel", lambda device: True)
+    mask, counts = (torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]).long(), list[int]()
+    for layers in (1, 2):
+        config = SimlteLongformerConfig(**support.stock_config(num_hidden_layers=layers).to_dict())
+        with torch.device("meta"):
+            model, ids = SimlteLongformerModel(config).bfloat16().eval(), torch.ones(mask.shape, dtype=torch.int64)
+        with torch.no_grad(), Launches() as launches:
+            model(ids, mask)
+        counts.append(launches.count)
+    assert counts[1] - counts[0] <= 32, "the time of short batches is the number of launches"
 
 
 def test_input_variants_match_the_stock_model() -> None:
