@@ -75,7 +75,7 @@ function tokenize(text, vocabulary) {
 }
 
 // Passages, as in search/passages.py.
-const PASSAGE = 400, REPEATED = 0.3, LEAD = 80;
+const PASSAGE = 400, LEAD = 80;
 const SENTENCE_START = /(?:[.!?]\s|[。！？]|\n(?:[ \t]*\n|[=~_*-]{3,}[ \t]*\n|(?=[ \t]*(?:[-*+#>|]|\d+[.)]))))\s*/g;
 
 function cropPassage(text, start) {
@@ -180,14 +180,13 @@ function makeSearch(corpus) {
     const weight = (entry) => (1 + Math.log(entry.count)) * entry.rareness;
     const usable = [...found.values()].filter((entry) => entry.terms.length), isLong = usable.length > MAX_WORDS;
     usable.sort((a, b) => (isLong && PLAIN.test(b.word) - PLAIN.test(a.word)) || weight(b) - weight(a));
-    const weights = new Map(), rarenessByTerm = new Map();
+    const weights = new Map();
     for (const entry of usable.slice(0, MAX_WORDS)) {
       for (const term of entry.terms) {
         weights.set(term, 2 ** Math.round(Math.log2(entry.rareness / rareness(term))));
-        rarenessByTerm.set(term, entry.rareness);
       }
     }
-    return { weights, rarenessByTerm, unknown: [...found.values()].filter((entry) => !entry.terms.length).map((entry) => entry.word) };
+    return { weights, unknown: [...found.values()].filter((entry) => !entry.terms.length).map((entry) => entry.word) };
   }
 
   function bm25Scores(weights) {
@@ -261,11 +260,13 @@ function makeSearch(corpus) {
     return places;
   }
 
-  // The part of a text with the rarest words of the query; its beginning if it has none of them.
+  // The part of a text with most words of the query; its beginning if it has none of them.
   function findPassage(text, query) {
     const places = findWords(text, query);
     if (text.length <= PASSAGE || !places.length) return cropPassage(text, 0);
     const starts = [0, ...[...text.matchAll(SENTENCE_START)].map((match) => match.index + match[0].length)];
+    const parts = new Map();
+    for (const { start, term } of places) parts.set(term, (parts.get(term) ?? new Set()).add(Math.floor(start / PASSAGE)));
     let sentence = 0, previous = -1, best = 0, bestScore = 0;
     places.forEach((place, number) => {
       while (starts[sentence + 1] <= place.start) sentence++;
@@ -280,7 +281,7 @@ function makeSearch(corpus) {
         counts.set(places[other].term, (counts.get(places[other].term) ?? 0) + 1);
       }
       let score = 0;
-      for (const [term, count] of counts) score += query.rarenessByTerm.get(term) * (1 + REPEATED * (1 - 1 / count));
+      for (const [term, count] of counts) score += Math.log1p(text.length / PASSAGE / parts.get(term).size) * (2 - 1 / count);
       if (score > bestScore) [best, bestScore] = [start, score];
     });
     return cropPassage(text, best);

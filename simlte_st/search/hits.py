@@ -221,7 +221,7 @@ class Hit:
         bm25: BM25 score of the document; None if BM25 did not rank it.
         title: The value of the title column; otherwise a heading, a subject or the first line of the text.
         beginning: The first words of the text, with an ellipsis if it is longer.
-        passage: The part of the text with the rarest words of the query, up to 400 characters. With ``mode="dense"``,
+        passage: The part of the text with most words of the query, up to 400 characters. With ``mode="dense"``,
             it comes from the passage nearest to the query, if the index has passages; with ``rerank=``, from the
             reranker's best passage. Without shared words, it is the beginning of these or of the text.
         metadata: The values of the metadata columns.

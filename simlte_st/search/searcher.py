@@ -150,7 +150,7 @@ class Searcher:
             passages = {(row["id"], row["part"]): row["passage"] for row in rows}
         results, titles = [], title_column(self.store.metadata().names)
         for query, ranking in zip(queries, rankings, strict=True):
-            find_passage = PassageFinder(query.words, self._counts.rareness, self.languages)
+            find_passage = PassageFinder(query.words, self.languages)
             texts = {match.id: documents[match.id].text for match in ranking}
             hits = []
             for match in ranking:

@@ -168,6 +168,13 @@ def test_hit_shows_the_passage_with_the_words(index: Index) -> None:
         assert len(hit.passage) <= PASSAGE
 
 
+def test_passage_has_words_that_few_parts_of_the_text_have(index: Index) -> None:
+    parts = ["Zebra ba bun. " * 30, "Zebra Zebra Zebra bis. " * 20, "Ba bun bis recording bei. " + "Ba bun bis. " * 40]
+    index.add([Document("long", "\n\n".join(parts)), Document("other", "Recording, recordings.")])
+    hit = next(hit for hit in index.search("Zebra recording", top_k=12) if hit.id == "long")
+    assert "recording" in hit.passage, "although no other document has zebras"
+
+
 def test_explain(index: Index, model: SentenceTransformer, corpus: list[Document]) -> None:
     sentences = corpus[5].text.split(". ")
     query = f"{sentences[3]}. The quagga."
