@@ -140,7 +140,7 @@ def test_page_ranks_as_the_index(tmp_path: Path) -> None:
     index = Index.create(tmp_path / "bbc.index", OWN_STATIC, device="cpu")
     index.add(corpus, progress=False)
     explore(OWN_STATIC, corpus, output=tmp_path / "bbc.html", topics=5, device="cpu", progress=False)
-    equal, same_scores, same_unknown = 0, 0, 0
+    equal, same_scores, same_unknown, same_passages = 0, 0, 0, 0
     with chromium(tmp_path / "chromium") as driver:
         page = Page(driver, str(tmp_path / "bbc.html"))
         page.show(1280, 900)
@@ -150,7 +150,10 @@ def test_page_ranks_as_the_index(tmp_path: Path) -> None:
                 doc_id: score.partition("BM25 ")[2]
                 for doc_id, _, score in (line.partition(" · ") for line in page.texts("#hits .id"))
             }
-            hits = {hit.id: "" if hit.bm25 is None else f"{hit.bm25:.1f}" for hit in index.search(query)}
+            found = index.search(query)
+            hits = {hit.id: "" if hit.bm25 is None else f"{hit.bm25:.1f}" for hit in found}
+            passages = {hit.id: " ".join(hit.passage.split()) for hit in found}
+            same_passages += len({*zip(scores, page.texts("#hits p"), strict=True)} & passages.items())
             equal += len(scores.keys() & hits.keys())
             same_scores += len(scores.items() & hits.items())
             unknown = "".join(page.texts("#panel > .about")).removeprefix("Not in any document: ").rstrip(".")
@@ -159,6 +162,7 @@ def test_page_ranks_as_the_index(tmp_path: Path) -> None:
     assert equal >= 9 * len(queries)
     assert same_scores >= 0.97 * equal, "stems of words outside the corpus are guessed"
     assert same_unknown >= 48
+    assert same_passages >= 0.9 * equal, "likewise"
     assert (tmp_path / "bbc.html").stat().st_size < 5_000_000
 
 
