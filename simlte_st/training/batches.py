@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -165,13 +166,15 @@ def tokenize_corpus(corpus: Dataset, tokenizer: Tokenizer, file: Path, *, progre
 
 def view_preprocessor(model: SentenceTransformer) -> Callable[..., dict[str, Tensor]]:
     """Return the Trainer's preprocessing function for a static model, for views as texts or as token ids."""
+    return partial(_preprocess_views, model.tokenizer)  # which can be sent to new processes
 
-    def preprocess(views: Sequence[Any], prompt: str | None = None, **options: object) -> dict[str, Tensor]:
-        if isinstance(views[0], str):
-            return flat_features(*flat_ids(model.tokenizer, [f"{prompt or ''}{view}" for view in views]))
-        prompt_ids = flat_ids(model.tokenizer, [prompt or ""])[0]
-        pieces = [piece for view in views for piece in (prompt_ids, view)] if prompt else list(views)
-        lengths = np.array([len(prompt_ids) + len(view) for view in views])
-        return flat_features(np.concatenate(pieces, dtype=np.int64), lengths)
 
-    return preprocess
+def _preprocess_views(
+    tokenizer: Any, views: Sequence[Any], prompt: str | None = None, **options: object
+) -> dict[str, Tensor]:
+    if isinstance(views[0], str):
+        return flat_features(*flat_ids(tokenizer, [f"{prompt or ''}{view}" for view in views]))
+    prompt_ids = flat_ids(tokenizer, [prompt or ""])[0]
+    pieces = [piece for view in views for piece in (prompt_ids, view)] if prompt else list(views)
+    lengths = np.array([len(prompt_ids) + len(view) for view in views])
+    return flat_features(np.concatenate(pieces, dtype=np.int64), lengths)

@@ -30,7 +30,7 @@ from simlte_st.reading.documents import DocumentReader, Shards
 from simlte_st.training.batches import TokenViews, tokenize_corpus
 from simlte_st.training.prepare_model import TrainingSetup
 from simlte_st.training.run import Run
-from simlte_st.views.corpus import CorpusReport, DocumentStream, StreamedViews, document_lengths, shard_order, usable_by
+from simlte_st.views.corpus import CorpusReport, DocumentStream, StreamedViews, document_lengths, is_usable, shard_order
 from simlte_st.words.sentences import PunktSegmenter, Segmenter, make_segmenter, segment_document
 
 logger = logging.getLogger(__name__)
@@ -159,7 +159,8 @@ def _stream_views(run: Run, shards: Shards, setup: TrainingSetup, corpus: Traini
     views = setup.views
     segment = partial(segment_document, segmenter=corpus.segmenter, count_tokens=views.count_tokens)
     stream = DocumentStream(
-        shards, seed=run.seed, usable=usable_by(views.view, segment), batch_size=setup.preset.batch_size,
+        shards, seed=run.seed, usable=partial(is_usable, view=views.view, segment=segment),
+        batch_size=setup.preset.batch_size,
         excluded_keys={text_key(document.text) for document in corpus.held_out},
         path=run.folder.path / "stream.json",
     )  # fmt: skip

@@ -325,11 +325,7 @@ class StreamedViews:
         return views
 
 
-def usable_by(view: View, segment: Segment) -> Callable[[Document], bool]:
-    """Return a function that checks whether a view can use a document, usually without segmenting it."""
-
-    def usable(document: Document) -> bool:
-        beginning = SegmentedDocument(document.id, (document.text.lstrip()[:_BEGINNING],), (0,), (1,))
-        return view.accepts(beginning) or view.accepts(segment(document))
-
-    return usable
+def is_usable(document: Document, view: View, segment: Segment) -> bool:
+    """Return whether a view can use a document, usually without segmenting it."""
+    beginning = SegmentedDocument(document.id, (document.text.lstrip()[:_BEGINNING],), (0,), (1,))
+    return view.accepts(beginning) or view.accepts(segment(document))

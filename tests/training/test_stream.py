@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +39,12 @@ def write(folder: Path, files: int = 4, rows: int = 25) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
+def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(views_corpus, "BUFFER", 24)
     monkeypatch.setattr(load_corpus, "FIRST", 30)
+    multiprocessing.set_start_method("fork", force=True)  # so that workers have the same numbers
+    yield
+    multiprocessing.set_start_method(None, force=True)
 
 
 def test_resumed_run_continues_the_stream_to_the_same_bytes(
@@ -69,6 +74,26 @@ def test_resumed_run_continues_the_stream_to_the_same_bytes(
     assert_same_bytes(tmp_path / "whole", tmp_path / "m")
     assert result.corpus == whole.corpus
     assert re.search(r"\d\d documents: 16 steps", (tmp_path / "m" / "README.md").read_text())
+
+
+@pytest.mark.parametrize("static", [False, True])
+def test_workers_may_be_new_processes(
+    static: bool,
+    encoder_path: Path,
+    static_path: Path,
+    documents: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As on Windows and macOS and, from Python 3.14 on, on Linux."""
+    monkeypatch.undo()  # new processes read the numbers of the package
+    multiprocessing.set_start_method("spawn", force=True)
+    source, preset = write(tmp_path / "files"), "docsplit-static" if static else "docsplit-tuned"
+    options = {**OPTIONS, "base": static_path if static else encoder_path, "preset": preset, "max_steps": 2}
+    for name, workers in {"m": 0, "n": 1}.items():
+        stream = documents if static else read_documents(source, stream=True)
+        train(stream, tmp_path / name, workers=workers, **options)
+    assert_same_bytes(tmp_path / "m", tmp_path / "n")
 
 
 @pytest.mark.parametrize(
