@@ -245,7 +245,7 @@ def load_stock(source: str | None, classes: Sequence[type[torch.nn.Module]], **o
     references = _by_reference(classes)
     with short_load_report():
         # sentence-transformers treats an empty name like None.
-        return cast("SentenceTransformer", Stock._load_with_module_classes(source or "", references, **options))
+        return Stock._load_with_module_classes(source or "", references, **options)
 
 
 def extend_stock(find: Callable[[str], str | None], classes: Mapping[str, type[torch.nn.Module]]) -> None:

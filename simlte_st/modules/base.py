@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import torch
 from sentence_transformers.base.modules import Module
 from sentence_transformers.util.tensor import repad_flattened_features
 from torch import Tensor
-from typing_extensions import Self
 
 from simlte_st.compat import Features, mask_without_prompt
 

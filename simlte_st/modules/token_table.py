@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import torch
 from torch import Tensor
 from torch.nn import functional
-from typing_extensions import Self
 
 from simlte_st.arguments import Count, Share, check_arguments
 from simlte_st.compat import Features

@@ -14,7 +14,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -262,7 +262,7 @@ def _number(text: str) -> int | float | None:
 
 def read_moment(text: str) -> date | None:
     """Parse an ISO 8601 date or time; None if it is not one."""
-    text = regex.sub("[zZ]$", "+00:00", text.strip())  # Python 3.10 does not accept Z
+    text = text.strip().upper()  # Python does not accept "z"
     for parse in (date.fromisoformat, datetime.fromisoformat):
         with contextlib.suppress(ValueError):
             return parse(text)
@@ -351,7 +351,7 @@ def _compare_moments(column: str, operator: str, literal: str, kind: pa.DataType
 def _timestamp(moment: datetime, kind: pa.DataType) -> str:
     """Return a time as an SQL literal, converted to UTC if it has a time zone."""
     if moment.tzinfo is not None and moment.year not in _ENDS:
-        moment = moment.astimezone(timezone.utc)
+        moment = moment.astimezone(UTC)
     moment = moment.replace(tzinfo=None)
     text, zone = moment.isoformat(timespec="microseconds"), "None" if kind.tz is None else 'Some("UTC")'
     return f"arrow_cast('{text}{'Z' * (kind.tz is not None)}', 'Timestamp(Microsecond, {zone})')"

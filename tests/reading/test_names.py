@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, timezone
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -67,7 +67,7 @@ def documents(**columns: list[Any]) -> list[Document]:
         ([1, 2.5, None], "number"),
         (["1", "2.5", ""], "number"),
         ([float("nan"), 1, 2], "number"),
-        ([date(2020, 1, 1), datetime(2021, 1, 1, tzinfo=timezone.utc), None], "date"),
+        ([date(2020, 1, 1), datetime(2021, 1, 1, tzinfo=UTC), None], "date"),
         (["2020-01-01", "2020-02-01T10:00:00", None], "date"),
         (["a", "b", "a"], "category"),
         ([True, False, True], "category"),

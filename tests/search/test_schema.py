@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -71,8 +71,8 @@ def untyped(*values: str) -> list[Any]:
         (["2020-01-02"], "string", ["2020-01-02"]),
         ([date(2020, 1, 2), 7], "string", ["2020-01-02", "7"]),
         ([date(2024, 1, 1), datetime(2024, 1, 1, 9)], "timestamp[us]", [datetime(2024, 1, 1), datetime(2024, 1, 1, 9)]),
-        ([ZONED, ZONED.astimezone(timezone.utc)], "timestamp[us, tz=+09:00]", [ZONED, ZONED]),
-        ([ZONED.astimezone(timezone.utc)], "timestamp[us, tz=UTC]", [ZONED]),
+        ([ZONED, ZONED.astimezone(UTC)], "timestamp[us, tz=+09:00]", [ZONED, ZONED]),
+        ([ZONED.astimezone(UTC)], "timestamp[us, tz=UTC]", [ZONED]),
         ([ZONED, datetime(2024, 1, 1)], "string", ["2024-01-15T10:30:00+09:00", "2024-01-01T00:00:00"]),
         (["\ud800x"], "string", ["\ufffdx"]),
         ([None, math.nan, ""], None, [None, None, None]),

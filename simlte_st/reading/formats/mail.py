@@ -13,7 +13,7 @@ import itertools
 import re
 import struct
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from email.header import decode_header
 from email.message import Message
 from pathlib import Path
@@ -132,7 +132,7 @@ def _read_outlook(file: Any, attached: Sequence[list[str]], folder: list[str]) -
     address = next((address for name in _ADDRESSES if "@" in (address := text(name))), "")
     sender = email.utils.formataddr((sender, address)) if address else sender
     ticks = next((values[name] for name in _DATES if values.get(name)), 0)  # of 100 nanoseconds, since 1601
-    date = datetime(1601, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=ticks // 10) if ticks else None
+    date = datetime(1601, 1, 1, tzinfo=UTC) + timedelta(microseconds=ticks // 10) if ticks else None
     body = text(_PLAIN) or html_text(text(_HTML)) or page_text(read(f"__substg1.0_{_HTML:04X}0102"), codec, mend=True)
     children = (_read_outlook(file, attached, child).text for child in attached if child[:-2] == folder)
     whole = "\n\n".join(filter(None, (subject, body, *children)))
@@ -166,7 +166,7 @@ def _decode_word(word: str | bytes, label: str | None) -> str:
 def _date(message: Message) -> datetime | None:
     try:
         moment = email.utils.parsedate_to_datetime(message.get("date", ""))
-        return moment.replace(tzinfo=moment.tzinfo or timezone.utc).astimezone(timezone.utc)
+        return moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
     except (ValueError, TypeError, OverflowError, IndexError):
         return None
 

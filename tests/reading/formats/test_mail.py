@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import sys
 import time
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,7 @@ def test_mail_gives_subject_and_body_and_header_columns(tmp_path: Path) -> None:
         "subject": "Rain",
         "sender": "Ann <ann@example.com>",
         "recipients": "Bob <bob@example.com>",
-        "date": datetime(2002, 8, 22, 11, 26, 25, tzinfo=timezone.utc),
+        "date": datetime(2002, 8, 22, 11, 26, 25, tzinfo=UTC),
     }
 
 

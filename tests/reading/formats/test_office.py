@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import tracemalloc
 import zipfile
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 import docx
@@ -224,7 +224,7 @@ DECK = "\n\n".join([*SLIDES, "Mention the storm.", "Questions?", "in a group"])
 TABLE = ["The harbour café was lovely.", "Too loud."]
 FORM = "Invoice\nTotal\t1234.5\nDue\t2024-02-29 14:05:00\nPaid\tTrue"
 PRICES = {"price": "12.5", "when": "2023-03-15", "share": "12.5%", "zip": "123", "sum": "25"}
-SENT = {"sender": "Ann Lee <ann@example.com>", "date": datetime(2024, 2, 29, 14, 5, tzinfo=timezone.utc)}
+SENT = {"sender": "Ann Lee <ann@example.com>", "date": datetime(2024, 2, 29, 14, 5, tzinfo=UTC)}
 OTHER_PROGRAMS = (
     ("deck.pptx", [DECK], {"file": "deck"}, "slide 2"),
     ("book.xlsx", [*TABLE, FORM], PRICES, "Lists"),
