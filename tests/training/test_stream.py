@@ -78,12 +78,7 @@ def test_resumed_run_continues_the_stream_to_the_same_bytes(
 
 @pytest.mark.parametrize("static", [False, True])
 def test_workers_may_be_new_processes(
-    static: bool,
-    encoder_path: Path,
-    static_path: Path,
-    documents: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    static: bool, encoder_path: Path, static_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on Windows and macOS and, from Python 3.14 on, on Linux."""
     monkeypatch.undo()  # new processes read the numbers of the package
@@ -91,7 +86,7 @@ def test_workers_may_be_new_processes(
     source, preset = write(tmp_path / "files"), "docsplit-static" if static else "docsplit-tuned"
     options = {**OPTIONS, "base": static_path if static else encoder_path, "preset": preset, "max_steps": 2}
     for name, workers in {"m": 0, "n": 1}.items():
-        stream = documents if static else read_documents(source, stream=True)
+        stream = pq.read_table(source) if static else read_documents(source, stream=True)
         train(stream, tmp_path / name, workers=workers, **options)
     assert_same_bytes(tmp_path / "m", tmp_path / "n")
 

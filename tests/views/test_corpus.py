@@ -21,7 +21,7 @@ from simlte_st.errors import DataError, EmptyCorpusError
 from simlte_st.reading.document import Document, text_key
 from simlte_st.reading.documents import Shards, read_documents
 from simlte_st.views import corpus as views_corpus
-from simlte_st.views.corpus import DocumentStream, StreamedViews, from_rows, shard_order, usable_by, write_corpus
+from simlte_st.views.corpus import DocumentStream, StreamedViews, from_rows, is_usable, shard_order, write_corpus
 from simlte_st.views.views import DocSplit, draw_views
 from simlte_st.words.sentences import PunktSegmenter, segment_document
 
@@ -209,7 +209,9 @@ def test_only_one_buffer_is_read_ahead(make: Make, monkeypatch: pytest.MonkeyPat
 def test_held_out_and_duplicate_documents_are_skipped(make: Make) -> None:
     texts = [*STREAM_TEXTS[:40], STREAM_TEXTS[3], STREAM_TEXTS[39], "", "word", *STREAM_TEXTS[40:80], STREAM_TEXTS[50]]
     view = DocSplit()
-    stream = make(texts, excluded_keys={text_key(STREAM_TEXTS[3])}, usable=usable_by(view, segment))
+    stream = make(
+        texts, excluded_keys={text_key(STREAM_TEXTS[3])}, usable=partial(is_usable, view=view, segment=segment)
+    )
     counts = Counter(taken(stream, range(76)))
     assert STREAM_TEXTS[3] not in counts
     counted = stream.usage(76)
@@ -239,7 +241,7 @@ def test_fewer_documents_than_a_batch_is_an_error(make: Make) -> None:
         make(STREAM_TEXTS[:7], excluded_keys=set(map(text_key, STREAM_TEXTS[:4])))[0]
 
 
-def test_usable_by_segments_only_unclear_documents() -> None:
+def test_is_usable_segments_only_unclear_documents() -> None:
     cut = []
 
     def counting(text: str) -> list[str]:
@@ -247,9 +249,9 @@ def test_usable_by_segments_only_unclear_documents() -> None:
         return segmenter(text)
 
     for view, uncut in ((DocSplit(), 2), (InverseCloze(), 0)):
-        usable, judged = usable_by(view, partial(segment_document, segmenter=counting)), cut.copy()
+        segment_counted, judged = partial(segment_document, segmenter=counting), cut.copy()
         texts = [" One two. Three.", "Only one sentence", "word"]
-        accepted = [usable(Document("a", text)) for text in texts]
+        accepted = [is_usable(Document("a", text), view, segment_counted) for text in texts]
         assert accepted == [view.accepts(segment(Document("a", text))) for text in texts]
         assert len(cut) - len(judged) == len(texts) - uncut
 
