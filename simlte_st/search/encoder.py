@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 5
+FORMAT = 6
 """Version of the index format on disk."""
 
 _IDENTITY = ("weights", "modules", "tokenizer", "max_seq_length", "prompts", "default_prompt")
