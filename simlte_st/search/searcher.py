@@ -181,10 +181,14 @@ class Searcher:
     def _passage_scores(self, query: Query, passages: Sequence[str]) -> NDArray[np.float64]:
         """Return a score for each passage: the weight of its query words plus, if the model is static, its cosine.
 
-        Both are standardised over the passages.
+        Words count the more, the fewer of the passages have them; by their rareness in all documents, the MRR of 24
+        titles of PEPs is .862 instead of .904. Both are standardised over the passages.
         """
-        weights, lower = _word_weights(query, self._counts.rareness), map(str.lower, passages)
-        scores = z_scores(np.array([sum(weights[word] for word in weights if word in text) for text in lower]))
+        scores, lower = np.zeros(len(passages)), [*map(str.lower, passages)]
+        for word in _query_stems(query):
+            is_in = np.array([word in text for text in lower])
+            scores += is_in * np.log1p(len(lower) / max(1, is_in.sum()))
+        scores = z_scores(scores)
         if query.vector is None or self.get_encoder().quick is None:  # encoding all passages would take seconds
             return scores
         return scores + z_scores((self._sentence_vectors(passages) @ query.vector).astype(np.float64))
@@ -226,12 +230,10 @@ def normalize_ids(ids: Sequence[str]) -> list[str]:
         raise DataError(f"ids={ids!r:.200}: an id is a text or a number, not {error}.") from None
 
 
-def _word_weights(query: Query, rareness: Callable[[str], float]) -> dict[str, float]:
-    """Return the weight of each query word; a word that begins with its stem is replaced by the stem.
+def _query_stems(query: Query) -> list[str]:
+    """Return the query's words; one that begins with its stem is replaced by the stem.
 
     With the words that :class:`PassageFinder` finds instead, MRR of 66 questions falls from .491 to .472.
     """
-    return {
-        next(filter(word.startswith, terms), word): min(map(rareness, terms))
-        for word, terms in terms_by_word(query.words).items()
-    }
+    words = terms_by_word(query.words)
+    return list(dict.fromkeys(next(filter(word.startswith, words[word]), word) for word in words))
