@@ -95,7 +95,12 @@ def run_compare(options: Options, source: str, /, *models: str) -> Result:
 
 @command("evaluate", {"": (evaluate_models,)}, reads=True, without=("segmenter",), aliases={"label_column": "--label"})
 def run_evaluate(
-    options: Options, /, *models: SourceArgument, data: list[str], test_data: list[str] | None = None
+    options: Options,
+    /,
+    *models: SourceArgument,
+    data: list[str],
+    test_data: list[str] | None = None,
+    head: Literal["logistic"] | None = None,
 ) -> Result:
     """Evaluate models, with or without labels, against TF-IDF.
 
@@ -108,6 +113,7 @@ def run_evaluate(
         models: Folders or names of models.
         data: {places}.
         test_data: Documents to test the probes on (default: 30% of ``data=``).
+        head: Classifier for the probes, always logistic regression; kept for scripts written for version 0.1.
 
     Examples:
         simlte evaluate my-model --data new_documents.jsonl

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 from annotated_types import Interval
+from cyclopts import Parameter
 
 from simlte_st.cli.app import Options, Result, command
 from simlte_st.cli.terminal import as_json, crop_line, terminal_width, with_lines
@@ -69,6 +70,7 @@ def _output_options(
 
 
 _SHARED = (_index_options, _output_options)
+_NAMES = {"top_k": Parameter(name=("--top-k", "--top"))}  # --top for scripts written for version 0.1
 
 
 @command("index", {"": (Index.add, Index.create)}, reads=True, without=("exist_ok",))
@@ -117,7 +119,7 @@ def _delete(index: Index, ids: list[str]) -> Result:
     return Result(text, values, notes, status=int(bool(unknown)))
 
 
-@command("search", {"": (Index.search, *_SHARED)}, without=("json",), matches=True)
+@command("search", {"": (Index.search, *_SHARED)}, without=("json",), names=_NAMES, matches=True)
 def run_search(options: Options, index: str, text: str, /) -> Iterator[Result]:
     """Search the documents of an index by vectors, by words (BM25), or by both.
 
@@ -144,7 +146,7 @@ def run_search(options: Options, index: str, text: str, /) -> Iterator[Result]:
     yield from _write_hits(search(), options, opened)
 
 
-@command("link", {"": (Index.search, Index.link, *_SHARED)}, reads=True, without=("json",), matches=True)
+@command("link", {"": (Index.search, Index.link, *_SHARED)}, reads=True, without=("json",), names=_NAMES, matches=True)
 def run_link(options: Options, index: str, /, *document: str, each: str | None = None) -> Iterator[Result]:
     """Find the documents of an index that are similar to other documents.
 

@@ -63,7 +63,7 @@ def test_queries_and_ids_are_read_from_stdin(
     def typed(*lines: str) -> None:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("\n".join(lines).encode())))
 
-    search, queries = f"search {index} - --mode text --top-k 2", [documents[3], documents[5]]
+    search, queries = f"search {index} - --mode text --top 2", [documents[3], documents[5]]
     typed(queries[0], "", f" {queries[1]} ")
     rows = [*csv.DictReader(run(f"{search} --format csv", capfd)[0].splitlines())]
     assert [(row["query"], row["rank"]) for row in rows] == [(query, rank) for query in queries for rank in "12"]

@@ -62,7 +62,7 @@ def test_evaluate_with_test_data_and_base(
     labelled: Path, encoder_path: Path, static_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = f"evaluate {encoder_path} --base {static_path} --data {labelled} --label kind --test-data {labelled} "
-    assert main(shlex.split(command + "--draws 2 --shots 3 --max-seq-length 9 --json")) == 0
+    assert main(shlex.split(command + "--head logistic --draws 2 --shots 3 --max-seq-length 9 --json")) == 0
     captured = capsys.readouterr()
     result = json.loads(captured.out)["results"][str(encoder_path)]
     assert {"halves", "probes"} < set(result)
