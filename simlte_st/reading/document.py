@@ -273,7 +273,7 @@ def title_column(names: Sequence[str], name: str | None = None) -> str | None:
 def searched_names(metadata: Mapping[str, Any]) -> str:
     """Return a document's title and the names of its folder and file, which people search for as they do for words."""
     names = (metadata.get(column or "") for column in (title_column([*metadata]), *PLACES))
-    return "\n".join(name.translate(_SEPARATORS) for name in names if isinstance(name, str))
+    return "\n".join(str(name).translate(_SEPARATORS) for name in names if isinstance(name, str | int))
 
 
 def document_title(value: object, text: str) -> str:

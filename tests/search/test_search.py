@@ -66,6 +66,7 @@ def test_names_are_searched_like_words(model: SentenceTransformer, tmp_path: Pat
         report = index.add([Document("a", text, metadata={"Title": None, column: title})], progress=False)
         assert report.encoded == 0, "vectors do not depend on names"
         assert [hit.id for hit in index.search("zebra", mode="text")] == hits
+        assert len(index.search("1984", mode="text")) == (title == 1984)
     index = Index.create(tmp_path / "no column", model)
     index.add([Document("a", text, metadata={"title": "Zebras", "year": 1999})], columns=["year"], progress=False)
     assert not index.search("zebra", mode="text"), "the index does not know the title"
