@@ -83,6 +83,13 @@ def assert_same_gradients(actual: dict[str, Tensor], expected: dict[str, Tensor]
         assert (gradient - reference).norm() <= relative * scale.norm() + rounding, name
 
 
+def treat_as_gpu(patch: pytest.MonkeyPatch, device: str) -> None:
+    """Let the model use PyTorch's FlashAttention operators on a device that has none."""
+    patch.setattr(kernels, "has_kernel", lambda device: True)
+    patch.setattr(kernels, "DEVICE", device)
+    patch.setattr(attention, "DEVICE", device)
+
+
 def emulate_kernel(patch: pytest.MonkeyPatch) -> None:
     """Replace PyTorch's FlashAttention operators by dense products on a CPU."""
     masks: list[Tensor] = []
@@ -119,7 +126,5 @@ def emulate_kernel(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(torch.ops.aten, "_flash_attention_forward", forward)
     patch.setattr(torch.ops.aten, "_flash_attention_backward", backward)
-    patch.setattr(kernels, "has_kernel", lambda device: True)
-    patch.setattr(kernels, "DEVICE", "cpu")
-    patch.setattr(attention, "DEVICE", "cpu")
+    treat_as_gpu(patch, "cpu")
     patch.setattr(kernels, "DTYPES", (torch.float32, torch.float64))

@@ -18,7 +18,7 @@ from simlte_st.exploration.html import pack
 from simlte_st.files import to_json
 from simlte_st.models.vectors import Floats, Ints, TokenVectors, row_blocks
 from simlte_st.prompts import query_prompt
-from simlte_st.reading.document import Document, peek, searched_names
+from simlte_st.reading.document import Document, peek, searched_text
 from simlte_st.search.hits import STATIC_VECTORS
 from simlte_st.words.analyzer import extract_terms, normal, query_terms
 from simlte_st.words.languages import LanguageFinder, stop_words
@@ -44,7 +44,7 @@ def index_words(documents: Sequence[Document], language: str | None) -> dict[str
     postings, last_rows = defaultdict[str, list[int]](list), defaultdict[str, int](int)
     for row, document in enumerate(documents):
         languages[text_language := find_language(document.text)] = None
-        terms = extract_terms(f"{searched_names(document.metadata or {})}\n{document.text}", text_language)
+        terms = extract_terms(searched_text(document.text, document.metadata or {}), text_language)
         words.update((normal(term.word), term.word) for term in terms)
         for term, count in Counter(term.term for term in terms).items():
             postings[term] += [row - last_rows[term], *([-count] if count > 1 else [])]

@@ -174,7 +174,7 @@ def _attend_unprojected(
     scores = torch.bmm(state_query.to(states.dtype), states.transpose(1, 2)).view(documents, heads, count, -1)
     if key.training or torch.is_grad_enabled():  # the same for all keys and so without effect, but DDP needs a gradient
         scores = scores + by_document(torch.bmm(query, key.bias.view(heads, head, 1)))
-    weights = _softmax(torch.add(bias[:, None], scores, alpha=1 / math.sqrt(head)), dropout)
+    weights = _weights(scores, bias, head, dropout)
     sums = by_head(torch.bmm(weights.flatten(1, 2).to(states.dtype), states))
     value_bias = value.bias.view(heads, 1, head)
     if dropout:  # the weights no longer sum to one
@@ -189,12 +189,14 @@ def _attend_projected(
     """Compute the same as :func:`_attend_unprojected` from projected keys and values."""
     documents, count, heads, head = query.shape
     keys, values = (layer(states).view(documents, -1, heads, head).transpose(1, 2) for layer in (key, value))
-    scores = torch.add(bias[:, None], query.transpose(1, 2) @ keys.transpose(2, 3), alpha=1 / math.sqrt(head))
-    attended: Tensor = _softmax(scores, dropout).to(values.dtype) @ values
+    weights = _weights(query.transpose(1, 2) @ keys.transpose(2, 3), bias, head, dropout)
+    attended: Tensor = weights.to(values.dtype) @ values
     return attended.transpose(1, 2).reshape(documents, count, heads * head)
 
 
-def _softmax(scores: Tensor, dropout: float) -> Tensor:
+def _weights(scores: Tensor, bias: Tensor, head: int, dropout: float) -> Tensor:
+    """Return the weights of keys from unscaled scores, ``(documents, heads, globals, size)``."""
+    scores = torch.add(bias[:, None], scores, alpha=1 / math.sqrt(head))
     return functional.dropout(scores.softmax(-1).to(scores.dtype), dropout)  # the softmax always sums in float32
 
 

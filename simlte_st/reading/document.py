@@ -270,10 +270,10 @@ def title_column(names: Sequence[str], name: str | None = None) -> str | None:
     return name
 
 
-def searched_names(metadata: Mapping[str, Any]) -> str:
-    """Return a document's title and the names of its folder and file, which people search for as they do for words."""
+def searched_text(text: str, metadata: Mapping[str, Any]) -> str:
+    """Return a document's title and the names of its folder and file, by which people search too, and its text."""
     names = (metadata.get(column or "") for column in (title_column([*metadata]), *PLACES))
-    return "\n".join(str(name).translate(_SEPARATORS) for name in names if isinstance(name, str | int))
+    return "\n".join([*(str(name).translate(_SEPARATORS) for name in names if isinstance(name, str | int)), text])
 
 
 def document_title(value: object, text: str) -> str:

@@ -23,7 +23,7 @@ from simlte_st.models.limits import Truncation, warn_of_language, warn_of_trunca
 from simlte_st.models.parts import Part, PartEncoder, Parts
 from simlte_st.models.vectors import unit_rows
 from simlte_st.progress import TextBar
-from simlte_st.reading.document import Document, content_id, peek, searched_names
+from simlte_st.reading.document import Document, content_id, peek, searched_text
 from simlte_st.reading.documents import DocumentReader, ReadReport
 from simlte_st.search.encoder import Encoder, IndexSettings, document_batches, in_context
 from simlte_st.search.schema import MAX_COLUMNS, Metadata, own_schema
@@ -226,7 +226,7 @@ class IndexWriter:
         if {*languages} - {*self.settings["languages"]}:
             self.settings["languages"] = list(dict.fromkeys([*self.settings["languages"], *languages]))
             write_json(self.store.folder / SETTINGS_FILE, self.settings)
-        texts = (f"{searched_names(values)}\n{document.text}" for document, values in documents)
+        texts = (searched_text(document.text, values) for document, values in documents)
         pairs = zip(texts, languages, strict=True)
         return [" ".join(term.term for term in extract_terms(text, language)) for text, language in pairs]
 

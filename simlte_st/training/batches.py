@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import torch
 from datasets import Dataset
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
-from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.sampler import DefaultBatchSampler
 from tokenizers import Tokenizer
 from torch import Tensor
@@ -164,14 +162,10 @@ def tokenize_corpus(corpus: Dataset, tokenizer: Tokenizer, file: Path, *, progre
     return Dataset.from_file(str(file))
 
 
-def view_preprocessor(model: SentenceTransformer) -> Callable[..., dict[str, Tensor]]:
-    """Return the Trainer's preprocessing function for a static model, for views as texts or as token ids."""
-    return partial(_preprocess_views, model.tokenizer)  # which can be sent to new processes
-
-
-def _preprocess_views(
+def preprocess_views(
     tokenizer: Any, views: Sequence[Any], prompt: str | None = None, **options: object
 ) -> dict[str, Tensor]:
+    """Return the features of views for a static model, which the Trainer draws as texts or as token ids."""
     if isinstance(views[0], str):
         return flat_features(*flat_ids(tokenizer, [f"{prompt or ''}{view}" for view in views]))
     prompt_ids = flat_ids(tokenizer, [prompt or ""])[0]

@@ -7,6 +7,7 @@ import math
 import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from simlte_st.models.loading import load_model
 from simlte_st.progress import logs_above_bars
 from simlte_st.prompts import document_prompt
 from simlte_st.training import callbacks
-from simlte_st.training.batches import OrderedBatchSampler, SeededBatchSampler, view_preprocessor
+from simlte_st.training.batches import OrderedBatchSampler, SeededBatchSampler, preprocess_views
 from simlte_st.training.load_corpus import TrainingCorpus
 from simlte_st.training.prepare_model import TrainingSetup
 from simlte_st.training.run import Run
@@ -100,7 +101,7 @@ def fit(
     )  # fmt: skip
     trainer = make_trainer(model, arguments, dataset, setup.loss, run_callbacks)
     if setup.static:
-        trainer.data_collator.preprocess_fn = view_preprocessor(model)
+        trainer.data_collator.preprocess_fn = partial(preprocess_views, model.tokenizer)  # new processes can get it
     if world() > 1:
         set_seed(run.seed + rank())  # so that each process has different dropout
 

@@ -12,13 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, LongformerForMaskedLM, LongformerModel
 
 from simlte_st.errors import ConfigurationError, ModelError
-from simlte_st.longformer import (
-    SimlteLongformerConfig,
-    SimlteLongformerForMaskedLM,
-    SimlteLongformerModel,
-    attention,
-    kernels,
-)
+from simlte_st.longformer import SimlteLongformerConfig, SimlteLongformerForMaskedLM, SimlteLongformerModel
 
 
 def make_pair(window: int | list[int] = 16, **fields: object) -> tuple[LongformerModel, SimlteLongformerModel]:
@@ -63,8 +57,7 @@ def test_hidden_states_and_gradients_match_the_stock_model(
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_no_value_on_the_device_is_read(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "DEVICE", "meta")
-    monkeypatch.setattr(kernels, "has_kernel", lambda device: True)
+    support.treat_as_gpu(monkeypatch, "meta")
     with torch.device("meta"):  # reading a value raises an error
         model = SimlteLongformerModel(SimlteLongformerConfig(**support.stock_config().to_dict())).to(dtype)
         ids = torch.ones(3, 600, dtype=torch.int64)
@@ -87,9 +80,7 @@ class Launches(TorchDispatchMode):
 
 @pytest.mark.parametrize("lengths", [[600], [600, 300, 20], [300] * 4])
 def test_layer_takes_few_launches_on_a_gpu(lengths: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "DEVICE", "meta")
-    monkeypatch.setattr(attention, "DEVICE", "meta")
-    monkeypatch.setattr(kernels, "has_kernel", lambda device: True)
+    support.treat_as_gpu(monkeypatch, "meta")
     mask, counts = (torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]).long(), list[int]()
     for layers in (1, 2):
         config = SimlteLongformerConfig(**support.stock_config(num_hidden_layers=layers).to_dict())

@@ -27,7 +27,7 @@ from simlte_st.models.loading import load_model
 from simlte_st.models.lsa import append_lsa, document_token_counts
 from simlte_st.training import get_preset
 from simlte_st.training import prepare_model as loading
-from simlte_st.training.batches import TokenViews, tokenize_corpus, view_preprocessor
+from simlte_st.training.batches import TokenViews, preprocess_views, tokenize_corpus
 from simlte_st.training.prepare_model import preset_for
 from simlte_st.views.corpus import document_lengths
 
@@ -171,10 +171,10 @@ def test_token_views_match_text_views(static_model: SentenceTransformer, documen
         drawn, rows = tokens.rows()[:], corpus[:]
         for column in ("anchor", "positive"):
             expected = static_model.preprocess(rows[column][:48])
-            made = view_preprocessor(static_model)(drawn[column][:48])
+            made = preprocess_views(static_model.tokenizer, drawn[column][:48])
             assert torch.equal(made["input_ids"], expected["input_ids"])
             assert torch.equal(made["offsets"], expected["offsets"])
-            text = view_preprocessor(static_model)(rows[column][:48])
+            text = preprocess_views(static_model.tokenizer, rows[column][:48])
             assert torch.equal(text["input_ids"], expected["input_ids"])
     halves = [drawn[column][48].tolist() for column in ("anchor", "positive")]
     assert [len(half) for half in halves] == [3, 3], "of one sentence"
@@ -183,7 +183,7 @@ def test_token_views_match_text_views(static_model: SentenceTransformer, documen
     assert [length for part in document_lengths(tokenized) for length in part] == [len(own) for own in ids]
     again = pickle.loads(pickle.dumps(tokens)).rows()[:]
     assert all(np.array_equal(one, two) for one, two in zip(again["anchor"], drawn["anchor"], strict=True))
-    prompted = view_preprocessor(static_model)(drawn["anchor"][:2], prompt="ba bun ")
+    prompted = preprocess_views(static_model.tokenizer, drawn["anchor"][:2], prompt="ba bun ")
     assert torch.equal(prompted["offsets"], torch.tensor([0, 2 + len(drawn["anchor"][0])]))
 
 

@@ -46,8 +46,8 @@ class TextFormat:
         except Exception as error:  # libraries raise errors of every class for damaged files
             return make_skip(error, name, name)
         content = Content(content) if isinstance(content, str) else content
-        places = zip(PLACES, (os.path.dirname(name) or None, path.stem), strict=True)
-        columns = {**dict(places), **folder_columns(path), **content.columns}
+        places = dict(zip(PLACES, (os.path.dirname(name) or None, path.stem), strict=True))
+        columns = {**places, **folder_columns(path), **content.columns}
         label, metadata = columns.get(reading.label_column or ""), columns if reading.metadata else None
         return Row(name, name, content.text, label=label, metadata=metadata, repairs=content.repairs)
 
